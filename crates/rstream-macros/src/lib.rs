@@ -1,0 +1,114 @@
+//! The macros of [`rstream`](https://docs.rs/rstream), which exports them under its feature `macros`: use them
+//! from there.
+//!
+//! [`macro@subscriber`] makes a subscription of an `async fn`, [`macro@app`] makes a program of a function that
+//! returns the app:
+//!
+//! ```
+//! use rstream::{AppInfo, Context, HandlerOutcome, RustStream, subscriber};
+//! use rstream::testing::TestApp;
+//!
+//! # use rstream::broker::{self, BoxFuture, Broker, Connection, InProcess, Reports, Source, Subscription};
+//! # #[derive(Debug)] struct Topic(&'static str);
+//! # impl Source for Topic { type Broker = Lines; fn name(&self) -> &str { self.0 } }
+//! # struct Lines;
+//! # struct Wired(Vec<Subscription>);
+//! # impl Broker for Lines {
+//! #     fn start(self: Box<Self>, _: Vec<Subscription>, _: Reports) -> BoxFuture<'static, broker::Result<Box<dyn Connection>>> {
+//! #         Box::pin(async { Err("in process only".into()) })
+//! #     }
+//! #     fn start_in_process(self: Box<Self>, all: Vec<Subscription>, _: Reports) -> broker::Result<Box<dyn InProcess>> {
+//! #         Ok(Box::new(Wired(all)))
+//! #     }
+//! # }
+//! # impl InProcess for Wired {
+//! #     fn publish<'a>(&'a self, _: &'a str, payload: Vec<u8>) -> BoxFuture<'a, broker::Result<()>> {
+//! #         Box::pin(async move { self.0[0].handler().deliver(&payload, 1, &()).await; Ok(()) })
+//! #     }
+//! # }
+//! /// Greets everybody who has a name.
+//! #[subscriber(Topic("names"))]
+//! async fn greet(name: &String, ctx: &mut Context<'_>) -> HandlerOutcome {
+//!     if name.is_empty() {
+//!         return HandlerOutcome::drop();
+//!     }
+//!     println!("hello {name}, attempt {}", ctx.attempt());
+//!     HandlerOutcome::ack()
+//! }
+//!
+//! # mod program {
+//! # use super::*;
+//! #[rstream::app]
+//! fn greeter() -> RustStream {
+//! # super::greeter()
+//! # }
+//! # }
+//! # fn greeter() -> RustStream {
+//!     RustStream::new(AppInfo::new("greeter", "0.1.0"))
+//!         .with_broker(Lines, |b| { b.include(greet); })
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rstream::AppError> {
+//! let app = TestApp::start(greeter()).await?;
+//! let lines = app.broker::<Lines>();
+//! lines.message(&"Ada").to("names").publish().await?;
+//! lines.subscriber("names").assert_called_once().settled(HandlerOutcome::ack());
+//! # app.shutdown().await
+//! # }
+//! ```
+
+mod expand;
+mod model;
+mod parse;
+mod validate;
+
+use proc_macro::TokenStream;
+
+/// Makes a subscription of an `async fn`: `#[subscriber(source)]`.
+///
+/// The source is any expression that gives one, such as `KinesisStream::new("inventory")`; it is evaluated when the
+/// handler is included. After it may come `crate = path`, where `rstream` goes by another path than `::rstream`.
+///
+/// The function takes its message as `&T`, where JSON is decoded into `T`, and, if it likes, the delivery's
+/// `&mut Context<'_>` after it. Either may be any pattern. The message stays borrowed across every await. It
+/// returns
+///
+/// - nothing, and the message is settled;
+/// - `HandlerOutcome`, and that is done with it; or
+/// - `Result<(), E>` with `E: Into<HandlerOutcome>`, and an `Ok` settles it.
+///
+/// Its future is `Send`, as brokers move it between threads.
+///
+/// What goes by the function's name is then a function that takes nothing and returns the `Subscription`, with the
+/// visibility, the documentation and the lints' levels of the one written: pass it to `include` by its name, from
+/// wherever it is visible. Other attributes, `#[tracing::instrument]` among them, stay with the function written,
+/// which only the subscription (and its own body) can call: a test of it goes through `TestApp`. It may stand in a
+/// module, in a function, or in an `impl`, where it can use neither `self` nor `Self`.
+///
+/// [The crate's page](crate) has an example.
+#[proc_macro_attribute]
+pub fn subscriber(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    validate::subscriber(arguments.into(), item.into())
+        .map_or_else(expand::misuse, expand::subscriber)
+        .into()
+}
+
+/// Writes `main` for a function that makes the app: `#[rstream::app]`.
+///
+/// The function is `fn` or `async fn`, has any name (`main` too) and no parameters, and returns `RustStream`, or
+/// `Result<RustStream, E>` with `E: Into<Box<dyn Error + Send + Sync>>`. In the attribute may stand `crate = path`,
+/// where `rstream` goes by another path than `::rstream`.
+///
+/// `main` starts a tokio runtime of several threads; writes tracing events to the standard error, those that
+/// `RUST_LOG` asks for, or those from `info` up where it is unset or, as a line there then says, is no filter; calls
+/// the function; and runs the app until SIGINT or SIGTERM. The exit code is 0 after a graceful shutdown, and
+/// otherwise 1, with the error on the standard error.
+///
+/// [The crate's page](crate) has an example.
+#[proc_macro_attribute]
+pub fn app(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    validate::app(arguments.into(), item.into())
+        .map_or_else(expand::misuse, expand::app)
+        .into()
+}

@@ -1,0 +1,76 @@
+//! Stream handlers for Rust: an app, its subscriptions, and a shutdown that loses nothing.
+//!
+//! A handler is an `async fn` under `#[subscriber(..)]`, or a type that implements [`Handle`] given to
+//! [`subscriber()`]. A [`RustStream`] puts handlers on brokers and runs them until the process is told to stop.
+//! This crate knows no broker: it decodes what a broker hands over, calls the handler, and tells the broker
+//! what became of it. The crate `kinesis-broker` is one broker; [`broker`] is for authors of others.
+//!
+//! ```
+//! use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
+//! use rstream::testing::TestApp;
+//!
+//! # use rstream::broker::{self, BoxFuture, Broker, Connection, InProcess, Reports, Source, Subscription};
+//! # #[derive(Debug)] struct Topic(&'static str);
+//! # impl Source for Topic { type Broker = Lines; fn name(&self) -> &str { self.0 } }
+//! # struct Lines;
+//! # struct Wired(Vec<Subscription>);
+//! # impl Broker for Lines {
+//! #     fn start(self: Box<Self>, _: Vec<Subscription>, _: Reports) -> BoxFuture<'static, broker::Result<Box<dyn Connection>>> {
+//! #         Box::pin(async { Err("in process only".into()) })
+//! #     }
+//! #     fn start_in_process(self: Box<Self>, all: Vec<Subscription>, _: Reports) -> broker::Result<Box<dyn InProcess>> {
+//! #         Ok(Box::new(Wired(all)))
+//! #     }
+//! # }
+//! # impl InProcess for Wired {
+//! #     fn publish<'a>(&'a self, _: &'a str, payload: Vec<u8>) -> BoxFuture<'a, broker::Result<()>> {
+//! #         Box::pin(async move { self.0[0].handler().deliver(&payload, 1, &()).await; Ok(()) })
+//! #     }
+//! # }
+//! struct Greet;
+//!
+//! impl Handle<String> for Greet {
+//!     async fn handle(&self, name: &String, _: &(), ctx: &mut Context<'_>) -> Result<(), HandlerOutcome> {
+//!         println!("hello {name}, attempt {}", ctx.attempt());
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rstream::AppError> {
+//! let app = RustStream::new(AppInfo::new("greeter", "0.1.0"))
+//!     .with_broker(Lines, |b| { b.include(subscriber(Topic("names"), Greet).build()); });
+//!
+//! let app = TestApp::start(app).await?;
+//! let lines = app.broker::<Lines>();
+//! lines.message(&"Ada").to("names").publish().await?;
+//! lines.subscriber("names").assert_called_once().settled(HandlerOutcome::ack());
+//! app.shutdown().await
+//! # }
+//! ```
+
+mod app;
+pub mod broker;
+mod context;
+mod error;
+mod handler;
+mod observe;
+mod outcome;
+mod payload;
+mod reports;
+mod signal;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+#[doc(hidden)]
+pub mod __private;
+
+pub use app::{AppInfo, Running, RustStream, Scope};
+pub use context::Context;
+pub use error::AppError;
+pub use handler::{Handle, IntoSubscription, Subscriber, SubscriberBuilder, subscriber};
+pub use observe::Delivery;
+pub use outcome::HandlerOutcome;
+pub use payload::DecodeError;
+#[cfg(feature = "macros")]
+pub use rstream_macros::{app, subscriber};

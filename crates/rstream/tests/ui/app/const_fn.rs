@@ -1,0 +1,6 @@
+use rstream::RustStream;
+
+#[rstream::app]
+const fn service() -> RustStream {
+    loop {}
+}

@@ -1,0 +1,6 @@
+#[rstream::app]
+struct Service;
+
+fn main() {
+    let _ = Service;
+}

@@ -1,0 +1,2 @@
+#[rstream::app]
+fn service() {}

@@ -1,0 +1,4 @@
+#[rstream::app]
+fn service() -> u8 {
+    0
+}

@@ -1,0 +1,10 @@
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::include;
+
+struct Apply;
+
+fn main() {
+    include(Apply);
+}

@@ -1,0 +1,12 @@
+#[path = "../support/mod.rs"]
+mod support;
+
+use rstream::subscriber;
+use support::{Topic, include};
+
+#[subscriber(Topic("inventory"))]
+async fn apply(_line: &str) {}
+
+fn main() {
+    include(apply);
+}

@@ -1,0 +1,16 @@
+#[path = "../support/mod.rs"]
+mod support;
+
+use rstream::subscriber;
+use support::{Change, Topic, include};
+
+#[subscriber(Topic("inventory"))]
+async fn apply(_change: &Change)
+where
+    Change: Send,
+{
+}
+
+fn main() {
+    include(apply);
+}
