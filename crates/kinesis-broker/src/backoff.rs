@@ -1,0 +1,109 @@
+//! How long to wait before a call is made again: exponential, capped, with jitter from a seed.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
+/// Counts the failures in a row of one kind of call, and says how long to wait after each.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    shape: Shape,
+    rng: fastrand::Rng,
+    streak: Option<ExponentialBackoff>,
+}
+
+/// Delays grow from the first, to which jitter adds, and stay within the last, jitter included.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    first: Duration,
+    at_most: Duration,
+}
+
+impl Backoff {
+    /// For a handler that asks for a retry.
+    pub(crate) fn of_handlers(seed: u64) -> Self {
+        Self::new(Duration::from_millis(100), Duration::from_secs(5), seed)
+    }
+
+    /// For reads: the service counts five a second against a shard.
+    pub(crate) fn of_reads(seed: u64) -> Self {
+        Self::new(Duration::from_millis(250), Duration::from_secs(10), seed)
+    }
+
+    /// For calls to the lease store: several tries fit into a lease.
+    pub(crate) fn of_leases(seed: u64) -> Self {
+        Self::new(Duration::from_millis(250), Duration::from_secs(2), seed)
+    }
+
+    fn new(first: Duration, at_most: Duration, seed: u64) -> Self {
+        Self {
+            shape: Shape { first, at_most },
+            rng: fastrand::Rng::with_seed(seed),
+            streak: None,
+        }
+    }
+
+    /// Whether the last try succeeded, so that a failure now is the first of its streak.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.streak.is_none()
+    }
+
+    /// A try succeeded: the next failure starts a new streak.
+    pub(crate) fn reset(&mut self) {
+        self.streak = None;
+    }
+
+    /// A try failed: how long to wait before the next one.
+    pub(crate) fn next(&mut self) -> Duration {
+        let Shape { first, at_most } = self.shape;
+        let streak = self.streak.get_or_insert_with(|| {
+            // `backon` adds up to as much again as jitter.
+            ExponentialBuilder::new()
+                .with_min_delay(first)
+                .with_max_delay(at_most / 2)
+                .with_jitter()
+                .with_jitter_seed(self.rng.u64(..))
+                .without_max_times()
+                .build()
+        });
+        streak.next().unwrap_or(at_most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_from_the_first_to_the_last_and_never_past_it() {
+        let mut backoff = Backoff::of_handlers(7);
+        assert!(backoff.is_fresh());
+        let delays: Vec<_> = (0..20).map(|_| backoff.next()).collect();
+
+        assert!(delays[0] >= Duration::from_millis(100));
+        assert!(delays[0] <= Duration::from_millis(200));
+        assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(5)));
+        assert!(delays[10] >= Duration::from_millis(2_500));
+        assert!(!backoff.is_fresh());
+    }
+
+    #[test]
+    fn a_success_starts_again_with_short_delays() {
+        let mut backoff = Backoff::of_reads(7);
+        for _ in 0..10 {
+            backoff.next();
+        }
+        backoff.reset();
+        assert!(backoff.next() <= Duration::from_millis(500));
+    }
+
+    #[test]
+    fn one_seed_gives_one_run_of_delays() {
+        let delays = |seed| {
+            let mut backoff = Backoff::of_leases(seed);
+            (0..8).map(|_| backoff.next()).collect::<Vec<_>>()
+        };
+        assert_eq!(delays(1), delays(1));
+        assert_ne!(delays(1), delays(2));
+    }
+}

@@ -1,0 +1,242 @@
+//! What the user is told when something is wrong.
+
+use std::error::Error;
+use std::time::Duration;
+
+use lease_core::{LeaseError, LeaseKey};
+use rstream::DecodeError;
+
+/// What went wrong, with the stream and the shard where there is one.
+///
+/// Some end a start: a configuration that can never work. The others are reported to
+/// [`RustStream::on_error`](rstream::RustStream::on_error) while the app goes on and tries again.
+///
+/// ```
+/// use kinesis_broker::prelude::*;
+///
+/// # let app = RustStream::new(AppInfo::new("inventory", "0.1.0"));
+/// let app = app.on_error(|error| match error.downcast_ref::<KinesisError>() {
+///     Some(KinesisError::Lease { stream, shard, source }) => {
+///         eprintln!("the lease store fails for {shard} of {stream}: {source}");
+///     }
+///     _ => eprintln!("{error}"),
+/// });
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KinesisError {
+    /// A call to the lease store failed. The shard is tried again at the next listing, and the others go on.
+    #[error("lease of shard {shard} of stream {stream}: {source}")]
+    Lease {
+        /// The stream.
+        stream: String,
+        /// The shard; where a call for many shards failed, one of them.
+        shard: String,
+        /// What the store said.
+        source: LeaseError,
+    },
+    /// The shards of a stream could not be listed. It is tried again at the next listing.
+    #[error("cannot list the shards of stream {stream}: {source}")]
+    Listing {
+        /// The stream.
+        stream: String,
+        /// What the service said.
+        source: ServiceError,
+    },
+    /// A shard could not be read. It is tried again with back-off, and a run of failures is reported once.
+    #[error("cannot read shard {shard} of stream {stream}: {source}")]
+    Read {
+        /// The stream.
+        stream: String,
+        /// The shard.
+        shard: String,
+        /// What the service said.
+        source: ServiceError,
+    },
+    /// A record is not what the handler takes. It is settled, and nothing of its payload is kept here.
+    #[error("record {sequence_number} of shard {shard} of stream {stream} was dropped: {source}")]
+    Undecodable {
+        /// The stream.
+        stream: String,
+        /// The shard.
+        shard: String,
+        /// The record's sequence number.
+        sequence_number: String,
+        /// The wanted type, and where decoding failed.
+        source: DecodeError,
+    },
+    /// A handler was still running at the end of the shutdown's time limit, and was dropped. Its record is
+    /// unsettled: whoever reads the shard next is given it again.
+    #[error(
+        "shard {shard} of stream {stream} was given up unsettled: its handler ran past the shutdown limit of {limit:?}"
+    )]
+    Unsettled {
+        /// The stream.
+        stream: String,
+        /// The shard.
+        shard: String,
+        /// The limit, set by `KinesisBroker::shutdown_timeout`.
+        limit: Duration,
+    },
+    /// A reader ended by a panic of this library's own. The shard is taken again when its lease has run out.
+    #[error("the reader of shard {shard} of stream {stream} panicked; please report this as a bug")]
+    Panicked {
+        /// The stream.
+        stream: String,
+        /// The shard.
+        shard: String,
+    },
+    /// The loop that lists and assigns shards ended by a panic of this library's own: nothing is read any
+    /// more, and only a new start helps. `RustStream::run` ends with it.
+    #[error("the coordinator panicked, and nothing is read any more; please report this as a bug")]
+    CoordinatorPanicked,
+    /// A stream's name is one that the service refuses.
+    #[error("{name:?} is no name of a stream: {reason}")]
+    StreamName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A duration that has to be longer than zero is zero.
+    #[error("{setting} is zero{}: give it a duration above zero", of_stream(.stream.as_deref()))]
+    ZeroDuration {
+        /// The setting, as its method is named.
+        setting: &'static str,
+        /// The stream, where it is a setting of one.
+        stream: Option<String>,
+    },
+    /// Two subscriptions of one broker read one stream: each shard has one lease, so one would read nothing.
+    #[error(
+        "two subscriptions of one broker read stream {stream}: include one handler, or use two brokers with two lease stores"
+    )]
+    TwoSubscriptions {
+        /// The stream.
+        stream: String,
+    },
+    /// The owner id is blank.
+    #[error("{owner:?} is no owner id: {reason}")]
+    OwnerId {
+        /// The owner id.
+        owner: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no region in the configuration, in the environment, or in a profile.
+    #[error("no AWS region: call KinesisBroker::region, or set AWS_REGION or a profile's region")]
+    NoRegion,
+    /// The endpoint is no URL.
+    #[error("{endpoint:?} is no endpoint: {reason}; write it as http://127.0.0.1:4567")]
+    Endpoint {
+        /// The endpoint.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `test_credentials` was asked for without an endpoint of one's own: AWS refuses them.
+    #[error(
+        "test_credentials without an endpoint: AWS refuses them; call KinesisBroker::endpoint too, or leave them out"
+    )]
+    TestCredentials,
+    /// A test published to a stream that no subscription reads.
+    #[error("no subscription reads stream {stream}")]
+    NoSubscription {
+        /// The stream.
+        stream: String,
+    },
+}
+
+impl KinesisError {
+    /// A call to the lease store about this shard failed.
+    pub(crate) fn lease(key: &LeaseKey, source: LeaseError) -> Self {
+        Self::Lease {
+            stream: key.stream().to_owned(),
+            shard: key.shard().to_owned(),
+            source,
+        }
+    }
+}
+
+fn of_stream(stream: Option<&str>) -> String {
+    stream
+        .map(|stream| format!(" for stream {stream}"))
+        .unwrap_or_default()
+}
+
+/// What Kinesis answered, or why there was no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation}: {said}{}", advice(*.kind))]
+pub struct ServiceError {
+    operation: &'static str,
+    kind: ServiceErrorKind,
+    said: String,
+    #[source]
+    source: Box<dyn Error + Send + Sync + 'static>,
+}
+
+impl ServiceError {
+    pub(crate) fn new(
+        operation: &'static str,
+        kind: ServiceErrorKind,
+        said: String,
+        source: Box<dyn Error + Send + Sync + 'static>,
+    ) -> Self {
+        Self {
+            operation,
+            kind,
+            said,
+            source,
+        }
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ServiceErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call can succeed later without anybody doing anything.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ServiceErrorKind::Throttled | ServiceErrorKind::Unavailable
+        )
+    }
+
+    /// The operation, as the API reference names it.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+}
+
+/// A kind of failed call to Kinesis, by what it means for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServiceErrorKind {
+    /// A quota is used up. The same call can succeed later.
+    Throttled,
+    /// The iterator is older than five minutes ([GetShardIterator]): the shard has to be opened again.
+    ///
+    /// [GetShardIterator]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetShardIterator.html
+    ExpiredIterator,
+    /// There is no such stream or shard.
+    NotFound,
+    /// The caller may not do this.
+    AccessDenied,
+    /// The service refuses an argument, such as a position that the shard does not have.
+    InvalidArgument,
+    /// The service failed, or could not be reached. The same call can succeed later.
+    Unavailable,
+}
+
+fn advice(kind: ServiceErrorKind) -> &'static str {
+    match kind {
+        ServiceErrorKind::NotFound => " (is it the right name, region and account?)",
+        ServiceErrorKind::AccessDenied => {
+            " (the role needs kinesis:ListShards, kinesis:GetShardIterator and kinesis:GetRecords)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,114 @@
+//! Who reads which shard: the times of a lease, and the store behind a time limit for each call.
+
+pub(crate) mod balance;
+pub(crate) mod coordinator;
+pub(crate) mod keeper;
+pub(crate) mod lineage;
+pub(crate) mod tenure;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey, LeaseState, LeaseStore, Renewal};
+use tokio::time::{Instant, timeout};
+
+/// How long a lease lasts.
+pub(crate) const LEASE: Duration = Duration::from_secs(10);
+/// How often a held lease is renewed.
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// How often shards are listed and leases are read.
+pub(crate) const LIST_EVERY: Duration = Duration::from_secs(3);
+/// How close two listings may come when something asks for one out of turn.
+pub(crate) const LIST_APART: Duration = Duration::from_millis(250);
+/// How long a store may take for one call. One that hangs leaves room for two more tries before a lease
+/// runs out.
+const CALL: Duration = Duration::from_secs(3);
+
+/// The store, under this instance's name. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Leases {
+    store: Arc<dyn LeaseStore>,
+    owner: Arc<str>,
+}
+
+impl Leases {
+    pub(crate) fn new(store: Arc<dyn LeaseStore>, owner: &str) -> Self {
+        Self {
+            store,
+            owner: owner.into(),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) async fn acquire(&self, key: &LeaseKey) -> Result<Option<Holder>, LeaseError> {
+        within(self.store.acquire(key, &self.owner, LEASE)).await
+    }
+
+    pub(crate) async fn renew(
+        &self,
+        key: &LeaseKey,
+        holder: &Holder,
+    ) -> Result<Renewal, LeaseError> {
+        within(self.store.renew(key, holder, LEASE)).await
+    }
+
+    pub(crate) async fn checkpoint(
+        &self,
+        key: &LeaseKey,
+        holder: &Holder,
+        at: &Checkpoint,
+    ) -> Result<bool, LeaseError> {
+        within(self.store.checkpoint(key, holder, at)).await
+    }
+
+    pub(crate) async fn release(&self, key: &LeaseKey, holder: &Holder) -> Result<(), LeaseError> {
+        within(self.store.release(key, holder)).await
+    }
+
+    pub(crate) async fn read(&self, key: &LeaseKey) -> Result<LeaseState, LeaseError> {
+        within(self.store.read(key)).await
+    }
+
+    pub(crate) async fn read_all(&self, keys: &[LeaseKey]) -> Result<Vec<LeaseState>, LeaseError> {
+        let states = within(self.store.read_all(keys)).await?;
+        if states.len() != keys.len() {
+            return Err(LeaseError::corrupt(format!(
+                "read_all answered {} states for {} keys",
+                states.len(),
+                keys.len()
+            )));
+        }
+        Ok(states)
+    }
+
+    pub(crate) async fn ask(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        within(self.store.ask(key, &self.owner)).await
+    }
+
+    pub(crate) async fn forget(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
+        within(self.store.forget(key)).await
+    }
+}
+
+/// The moment `span` from now; for a span that no clock can count, one that never comes.
+pub(crate) fn after(span: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+    let now = Instant::now();
+    now.checked_add(span).unwrap_or_else(|| now + NEVER)
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, LeaseError>>) -> Result<T, LeaseError> {
+    // A store that panics is one that fails: the tasks that call it serve other shards too.
+    match timeout(CALL, AssertUnwindSafe(call).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(LeaseError::unavailable("the store panicked")),
+        Err(_) => Err(LeaseError::unavailable(format!(
+            "no answer within {CALL:?}"
+        ))),
+    }
+}

@@ -1,0 +1,433 @@
+//! One lease from its acquisition to its release: the position to write, and what a refusal means.
+//!
+//! A reader owns its tenure. While it does anything else it polls [`Tenure::progress`] beside it: that is
+//! what sends a checkpoint again after a failure, and what finds out that a lost lease is one whose row has
+//! vanished, which its old holder acquires anew.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey};
+use rstream::broker::{BoxFuture, Reports};
+use tokio::time::{Instant, sleep_until};
+
+use crate::KinesisError;
+use crate::backoff::Backoff;
+use crate::leasing::Leases;
+use crate::leasing::keeper::{Keeper, Lease};
+
+/// What one step of a tenure brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The store has the position that was to be written.
+    Written,
+    /// It could not be written; that is reported, and it will be sent again.
+    Failed,
+    /// The row had vanished, and this instance has acquired the lease anew: the holder is another.
+    Reclaimed,
+    /// Another instance has the lease.
+    Lost,
+}
+
+/// A held lease and the position that its reader has settled.
+pub(crate) struct Tenure {
+    leases: Leases,
+    keeper: Arc<Keeper>,
+    reports: Reports,
+    lease: Lease,
+    /// The newest settled position, written or not.
+    settled: Option<Checkpoint>,
+    /// Whether it has yet to be sent.
+    unsent: bool,
+    /// Whether the call under way carries it, or an older one.
+    writing: bool,
+    /// The call under way. It lives here so that dropping `progress` does not cancel it.
+    call: Option<BoxFuture<'static, Answer>>,
+    backoff: Backoff,
+    not_before: Option<Instant>,
+}
+
+enum Answer {
+    Checkpoint(Result<bool, LeaseError>),
+    /// Whether the row of the lost lease had vanished, and the lease that took its place.
+    Reclaim(Result<Option<Lease>, LeaseError>),
+}
+
+impl Tenure {
+    /// Acquires the lease of a shard that nobody holds; `None` where somebody does.
+    pub(crate) async fn begin(
+        leases: Leases,
+        keeper: Arc<Keeper>,
+        reports: Reports,
+        key: LeaseKey,
+        seed: u64,
+    ) -> Result<Option<Self>, LeaseError> {
+        let Some(lease) = acquire(&leases, &keeper, &key).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            leases,
+            keeper,
+            reports,
+            lease,
+            settled: None,
+            unsent: false,
+            writing: false,
+            call: None,
+            backoff: Backoff::of_leases(seed),
+            not_before: None,
+        }))
+    }
+
+    pub(crate) fn key(&self) -> &LeaseKey {
+        self.lease.key()
+    }
+
+    pub(crate) fn holder(&self) -> &Holder {
+        self.lease.holder()
+    }
+
+    /// Whether a record may be handed over at this moment.
+    pub(crate) fn is_firm(&self) -> bool {
+        self.lease.is_firm()
+    }
+
+    /// Whether the store has everything that was settled.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.unsent && !self.writing
+    }
+
+    /// Whether the last call failed and its next try has yet to come.
+    pub(crate) fn is_backing_off(&self) -> bool {
+        self.call.is_none() && self.not_before.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Notes the position that the shard was opened at, which the store has.
+    pub(crate) fn opened_at(&mut self, position: Checkpoint) {
+        self.settled = Some(position);
+    }
+
+    /// Notes a new settled position, to be written by [`progress`](Self::progress).
+    pub(crate) fn settle(&mut self, position: Checkpoint) {
+        self.settled = Some(position);
+        self.unsent = true;
+    }
+
+    /// Waits until a record may be handed over; for ever, where the lease is lost. Cancel safe, and
+    /// independent of `self`, so that it can be awaited beside [`progress`](Self::progress).
+    pub(crate) fn firm(&self) -> impl Future<Output = ()> + use<> {
+        self.lease.firm()
+    }
+
+    /// Does what there is to do until something comes of it; waits for ever while there is nothing.
+    ///
+    /// Cancel safe: a call under way goes on with the next `progress`.
+    pub(crate) async fn progress(&mut self) -> Progress {
+        loop {
+            let answer = match &mut self.call {
+                Some(call) => call.await,
+                None => {
+                    self.next_call().await;
+                    continue;
+                }
+            };
+            self.call = None;
+            self.writing = false;
+            match answer {
+                Answer::Checkpoint(Ok(true)) => {
+                    self.backoff.reset();
+                    return Progress::Written;
+                }
+                // The lost lease is looked into by the next call.
+                Answer::Checkpoint(Ok(false)) => {
+                    self.unsent = true;
+                    self.lease.lose();
+                }
+                Answer::Checkpoint(Err(error)) => {
+                    self.unsent = true;
+                    self.failed(error);
+                    return Progress::Failed;
+                }
+                Answer::Reclaim(Ok(Some(lease))) => {
+                    tracing::warn!(
+                        stream = lease.key().stream(),
+                        shard = lease.key().shard(),
+                        epoch = lease.holder().epoch,
+                        "the row of a held lease had vanished from the store; acquired anew"
+                    );
+                    self.backoff.reset();
+                    self.lease = lease;
+                    self.unsent = self.settled.is_some();
+                    return Progress::Reclaimed;
+                }
+                Answer::Reclaim(Ok(None)) => return Progress::Lost,
+                Answer::Reclaim(Err(error)) => {
+                    self.failed(error);
+                    return Progress::Failed;
+                }
+            }
+        }
+    }
+
+    /// Waits for something to do, and sets the call.
+    async fn next_call(&mut self) {
+        tokio::select! {
+            biased;
+            () = self.lease.lost() => {
+                wait(self.not_before).await;
+                let (leases, keeper) = (self.leases.clone(), Arc::clone(&self.keeper));
+                let (key, holder) = (self.key().clone(), self.holder().clone());
+                self.call = Some(Box::pin(async move {
+                    Answer::Reclaim(reclaim(&leases, &keeper, &key, &holder).await)
+                }));
+            }
+            // Nothing is written past the deadline.
+            () = async { wait(self.not_before).await; self.lease.firm().await }, if self.unsent => {
+                let Some(position) = self.settled.clone() else { return };
+                let leases = self.leases.clone();
+                let (key, holder) = (self.key().clone(), self.holder().clone());
+                self.unsent = false;
+                self.writing = true;
+                self.call = Some(Box::pin(async move {
+                    Answer::Checkpoint(leases.checkpoint(&key, &holder, &position).await)
+                }));
+            }
+        }
+    }
+
+    fn failed(&mut self, error: LeaseError) {
+        self.not_before = Some(Instant::now() + self.backoff.next());
+        self.reports.report(&KinesisError::lease(self.key(), error));
+    }
+
+    /// Gives the lease back. What is unwritten stays so.
+    ///
+    /// Tried a few times; a lease that cannot be given back runs out.
+    pub(crate) async fn release(mut self) {
+        let (key, holder) = (self.key().clone(), self.holder().clone());
+        drop(self.lease);
+        for last in [false, false, true] {
+            match self.leases.release(&key, &holder).await {
+                Ok(()) => return,
+                Err(error) => {
+                    self.reports.report(&KinesisError::lease(&key, error));
+                    if last {
+                        return;
+                    }
+                    tokio::time::sleep(self.backoff.next()).await;
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Tenure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tenure")
+            .field("lease", &self.lease)
+            .field("settled", &self.settled)
+            .field("is_written", &self.is_written())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn acquire(
+    leases: &Leases,
+    keeper: &Keeper,
+    key: &LeaseKey,
+) -> Result<Option<Lease>, LeaseError> {
+    let sent = Instant::now();
+    let holder = leases.acquire(key).await?;
+    Ok(holder.map(|holder| keeper.keep(key.clone(), holder, sent)))
+}
+
+/// Where the row has vanished nobody has the lease, and its old holder takes it anew. `Ok(None)` where
+/// another has it.
+///
+/// A store that expires leases by observation remembers the row that is gone: for one lease time it still shows
+/// the holder, whom it has just refused, and after that the epoch. A row in the holder's name into which nobody
+/// has written can also be of an acquisition here whose answer was lost: a store that can tell adopts it,
+/// otherwise it runs out, and until then this is an error that is tried again.
+async fn reclaim(
+    leases: &Leases,
+    keeper: &Keeper,
+    key: &LeaseKey,
+    holder: &Holder,
+) -> Result<Option<Lease>, LeaseError> {
+    let state = leases.read(key).await?;
+    let may_be_ours = match &state.holder {
+        Some(present) => present.owner == holder.owner,
+        None => state.epoch == 0 || state.epoch == holder.epoch,
+    };
+    if !may_be_ours || state.checkpoint.is_some() {
+        return Ok(None);
+    }
+    match acquire(leases, keeper, key).await? {
+        Some(lease) => Ok(Some(lease)),
+        None => Err(LeaseError::unavailable(
+            "the row had vanished, and is now held in this instance's name or another's; looking again",
+        )),
+    }
+}
+
+async fn wait(until: Option<Instant>) {
+    if let Some(until) = until {
+        sleep_until(until).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lease_core::{LeaseState, LeaseStore, Renewal};
+    use lease_memory::MemoryLeaseStore;
+    use tokio::sync::mpsc;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::leasing::LEASE;
+
+    /// A store by observation, on which the row of the first acquisition has vanished.
+    #[derive(Debug)]
+    struct Remembering {
+        inner: MemoryLeaseStore,
+        /// What it shows of the row that is gone.
+        shown: LeaseState,
+    }
+
+    #[lease_core::async_trait]
+    impl LeaseStore for Remembering {
+        async fn acquire(
+            &self,
+            key: &LeaseKey,
+            owner: &str,
+            ttl: Duration,
+        ) -> Result<Option<Holder>, LeaseError> {
+            let granted = self.inner.acquire(key, owner, ttl).await?;
+            if let Some(first) = granted.as_ref().filter(|holder| holder.epoch == 1) {
+                self.inner.release(key, first).await?;
+            }
+            Ok(granted)
+        }
+
+        async fn renew(
+            &self,
+            key: &LeaseKey,
+            holder: &Holder,
+            ttl: Duration,
+        ) -> Result<Renewal, LeaseError> {
+            self.inner.renew(key, holder, ttl).await
+        }
+
+        async fn checkpoint(
+            &self,
+            key: &LeaseKey,
+            holder: &Holder,
+            at: &Checkpoint,
+        ) -> Result<bool, LeaseError> {
+            self.inner.checkpoint(key, holder, at).await
+        }
+
+        async fn read(&self, _: &LeaseKey) -> Result<LeaseState, LeaseError> {
+            Ok(self.shown.clone())
+        }
+
+        async fn release(&self, key: &LeaseKey, holder: &Holder) -> Result<(), LeaseError> {
+            self.inner.release(key, holder).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_vanished_row_that_its_store_remembers_is_acquired_anew() {
+        let own = |epoch| {
+            let owner = "a".to_owned();
+            Some(Holder { owner, epoch })
+        };
+        let states = [(own(1), 1), (None, 1), (None, 0)];
+        for (holder, epoch) in states {
+            let shown = LeaseState {
+                holder,
+                epoch,
+                ..LeaseState::default()
+            };
+            let inner = MemoryLeaseStore::new();
+            let store = Remembering {
+                inner: inner.clone(),
+                shown,
+            };
+            let mut tenure = tenure_on(Arc::new(store)).await;
+            tenure.settle(Checkpoint::at("7"));
+            assert_eq!(tenure.progress().await, Progress::Reclaimed);
+            assert_eq!(tenure.progress().await, Progress::Written);
+            assert_eq!(checkpoint(&inner, &tenure).await.as_deref(), Some("7"));
+        }
+    }
+
+    async fn tenure(store: &MemoryLeaseStore) -> Tenure {
+        tenure_on(Arc::new(store.clone())).await
+    }
+
+    async fn tenure_on(store: Arc<dyn LeaseStore>) -> Tenure {
+        let leases = Leases::new(store, "a");
+        let (asked, _) = mpsc::unbounded_channel();
+        let keeper = Keeper::start(leases.clone(), Reports::default(), asked, 7);
+        let key = LeaseKey::new("inventory", "0");
+        let keeper = Arc::new(keeper);
+        let begun = Tenure::begin(leases, keeper, Reports::default(), key, 7);
+        begun.await.unwrap().unwrap()
+    }
+
+    async fn checkpoint(store: &MemoryLeaseStore, tenure: &Tenure) -> Option<String> {
+        let state = store.read(tenure.key()).await.unwrap();
+        state.checkpoint.map(|at| at.to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_newest_of_several_settled_positions_is_written() {
+        let store = MemoryLeaseStore::new();
+        let mut tenure = tenure(&store).await;
+        assert!(tenure.is_written());
+        for n in 1..=3 {
+            tenure.settle(Checkpoint::at(n.to_string()));
+        }
+        assert!(!tenure.is_written());
+        assert_eq!(tenure.progress().await, Progress::Written);
+        assert!(tenure.is_written());
+        assert_eq!(checkpoint(&store, &tenure).await.as_deref(), Some("3"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_nothing_to_do_there_is_no_progress() {
+        let store = MemoryLeaseStore::new();
+        let mut tenure = tenure(&store).await;
+        tenure.opened_at(Checkpoint::at("1"));
+        let minute = Duration::from_secs(60);
+        assert!(timeout(minute, tenure.progress()).await.is_err());
+        assert!(tenure.is_firm());
+        assert_eq!(checkpoint(&store, &tenure).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_another_has_is_lost_and_nothing_more_is_written() {
+        let store = MemoryLeaseStore::new();
+        let mut tenure = tenure(&store).await;
+        let (key, holder) = (tenure.key().clone(), tenure.holder().clone());
+        store.release(&key, &holder).await.unwrap();
+        store.acquire(&key, "x", LEASE).await.unwrap().unwrap();
+        tenure.settle(Checkpoint::at("1"));
+        assert_eq!(tenure.progress().await, Progress::Lost);
+        assert_eq!(checkpoint(&store, &tenure).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_released_lease_is_free_at_once_and_renewed_no_more() {
+        let store = MemoryLeaseStore::new();
+        let tenure = tenure(&store).await;
+        let key = tenure.key().clone();
+        tenure.release().await;
+        assert_eq!(store.read(&key).await.unwrap().holder, None);
+        sleep(LEASE).await;
+        assert_eq!(store.read(&key).await.unwrap().holder, None);
+    }
+}

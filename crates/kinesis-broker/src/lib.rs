@@ -1,0 +1,63 @@
+//! Amazon Kinesis Data Streams for [`rstream`]: every record of every shard, at least once, in order per
+//! partition key, through crashes, deploys, resharding and outages.
+//!
+//! Kinesis keeps no record of who reads a shard or how far a reader got. A [`KinesisBroker`] keeps both in a
+//! [`LeaseStore`]: an instance acquires a shard before it reads it, renews its lease while it reads, and
+//! writes a checkpoint with every acknowledgement. Several instances on one store share the shards; what an
+//! instance that stops or dies has left is read on by the others.
+//!
+//! ```
+//! use kinesis_broker::prelude::*;
+//! use rstream::testing::TestApp;
+//!
+//! #[subscriber(KinesisStream::new("inventory"))]
+//! async fn apply(change: &i64) -> HandlerOutcome {
+//!     println!("{change}");
+//!     HandlerOutcome::ack()
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rstream::AppError> {
+//! let app = RustStream::new(AppInfo::new("inventory", "0.1.0"))
+//!     .with_broker(KinesisBroker::new(), |b| { b.include(apply); });
+//!
+//! let app = TestApp::start(app).await?;
+//! let kinesis = app.broker::<KinesisBroker>();
+//! kinesis.message(&-3).to("inventory").publish().await?;
+//! kinesis.subscriber("inventory").assert_called_once().with(&-3).settled(HandlerOutcome::ack());
+//! # app.shutdown().await
+//! # }
+//! ```
+//!
+//! # What is counted
+//!
+//! By the [`metrics`] facade, for whichever recorder the service installs:
+//!
+//! | counter | labels | what it counts |
+//! | --- | --- | --- |
+//! | `kinesis_records_dropped_total` | `stream`; `by`: `handler` or `undecodable` | records that were settled without having been handled |
+
+mod backoff;
+mod broker;
+mod error;
+mod leasing;
+mod reading;
+mod service;
+mod stream;
+mod testing;
+
+pub use broker::KinesisBroker;
+pub use error::{KinesisError, ServiceError, ServiceErrorKind};
+pub use lease_core::{Holder, LeaseError, LeaseStore};
+pub use reading::record::RecordInfo;
+pub use stream::{KinesisStream, StartPosition};
+
+/// Everything that a service is written with.
+///
+/// `rstream` has to be a dependency of its own, since the macros' expansions name it.
+pub mod prelude {
+    pub use lease_core::LeaseStore;
+    pub use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
+
+    pub use crate::{KinesisBroker, KinesisError, KinesisStream, RecordInfo, StartPosition};
+}

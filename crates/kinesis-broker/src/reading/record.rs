@@ -1,0 +1,102 @@
+//! A record: from what the service answers to what a handler can ask about it.
+
+use std::time::SystemTime;
+
+use aws_sdk_kinesis::primitives::DateTime;
+use aws_sdk_kinesis::types::Record;
+use lease_core::Holder;
+
+/// Where a record comes from; a handler finds it in [`Context::get`](rstream::Context::get).
+///
+/// ```
+/// use kinesis_broker::prelude::*;
+///
+/// #[subscriber(KinesisStream::new("inventory"))]
+/// async fn apply(change: &i64, ctx: &mut Context<'_>) -> HandlerOutcome {
+///     let Some(info) = ctx.get::<RecordInfo>() else { return HandlerOutcome::retry() };
+///     println!("{} {} by {}: {change}", info.shard, info.sequence_number, info.holder.owner);
+///     HandlerOutcome::ack()
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordInfo {
+    /// The stream's name.
+    pub stream: String,
+    /// The shard's id.
+    pub shard: String,
+    /// The record's sequence number: unique within its shard, and growing with time.
+    pub sequence_number: String,
+    /// The key that the producer gave it; empty where the producer of a stream that distributes records
+    /// by itself gave none.
+    pub partition_key: String,
+    /// When the service stored it, by the service's clock (`ApproximateArrivalTimestamp`, to the
+    /// millisecond); the Unix epoch where the service did not say.
+    pub arrived_at: SystemTime,
+    /// How far the read that brought it was behind the tip of the shard, in milliseconds
+    /// (`MillisBehindLatest`).
+    pub millis_behind: u64,
+    /// The lease under which it is handled. Its epoch is a fencing token: it grows with every change of
+    /// owner, so a downstream store can refuse a write that carries an older one.
+    pub holder: Holder,
+}
+
+impl Default for RecordInfo {
+    /// A record of nowhere, for unit tests that call a handler by hand: set the fields that matter.
+    fn default() -> Self {
+        let holder = Holder {
+            owner: String::new(),
+            epoch: 0,
+        };
+        Self::of_shard("", "", holder)
+    }
+}
+
+impl RecordInfo {
+    /// What is the same for all records of one shard under one lease.
+    pub(crate) fn of_shard(stream: &str, shard: &str, holder: Holder) -> Self {
+        Self {
+            stream: stream.to_owned(),
+            shard: shard.to_owned(),
+            sequence_number: String::new(),
+            partition_key: String::new(),
+            arrived_at: SystemTime::UNIX_EPOCH,
+            millis_behind: 0,
+            holder,
+        }
+    }
+
+    /// Tells of `record` from now on; gives its payload.
+    pub(crate) fn turn_to(&mut self, record: Record, millis_behind: u64) -> Vec<u8> {
+        self.sequence_number = record.sequence_number;
+        self.partition_key = record.partition_key.unwrap_or_default();
+        self.arrived_at = record
+            .approximate_arrival_timestamp
+            .and_then(to_the_millisecond)
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        self.millis_behind = millis_behind;
+        record.data.into_inner()
+    }
+}
+
+/// On the wire it is a binary fraction of seconds, which is off by some nanoseconds.
+fn to_the_millisecond(at: DateTime) -> Option<SystemTime> {
+    let millis = (at.as_nanos() + 500_000).div_euclid(1_000_000);
+    SystemTime::try_from(DateTime::from_millis(i64::try_from(millis).ok()?)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_off_by_nanoseconds_is_the_millisecond_that_was_meant() {
+        let meant = Duration::from_millis(1_767_225_601_234);
+        for nanos in [233_999_967, 234_000_000, 234_000_206] {
+            let at = to_the_millisecond(DateTime::from_secs_and_nanos(1_767_225_601, nanos));
+            assert_eq!(at, Some(SystemTime::UNIX_EPOCH + meant));
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The calls to Kinesis: one attempt each, and what a failure of it means.
+//!
+//! The SDK's own retries are off, so that each attempt is ours to count and to interrupt.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::config::retry::RetryConfig;
+use aws_sdk_kinesis::config::timeout::TimeoutConfig;
+use aws_sdk_kinesis::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_kinesis::types::{Record, Shard, ShardFilter, ShardFilterType, ShardIteratorType};
+use aws_smithy_runtime_api::client::interceptors::context::BeforeDeserializationInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::config_bag::ConfigBag;
+use aws_smithy_types::date_time::Format;
+
+use crate::error::{ServiceError, ServiceErrorKind};
+use crate::leasing::lineage::{Position, ShardInfo, Start};
+
+/// How long one attempt of a call may take. GetRecords answers up to 10 MB, and a listing is repeated
+/// soon anyway.
+const ATTEMPT: Duration = Duration::from_secs(10);
+
+/// Pages of a listing past which something is wrong with the answers: 1,000 shards a page.
+const PAGES: usize = 1_000;
+
+/// Kinesis, as the broker uses it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Service {
+    client: Client,
+}
+
+/// An iterator, and when the service gave it by its own clock.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) iterator: String,
+    pub(crate) answered_at: Option<SystemTime>,
+}
+
+/// What one GetRecords call gave.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) records: Vec<Record>,
+    /// `None` at the end of a closed shard.
+    pub(crate) next: Option<String>,
+    pub(crate) millis_behind: u64,
+}
+
+impl Service {
+    pub(crate) fn new(config: aws_sdk_kinesis::config::Builder) -> Self {
+        let config = config
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .operation_attempt_timeout(ATTEMPT)
+                    .build(),
+            )
+            .build();
+        Self {
+            client: Client::from_conf(config),
+        }
+    }
+
+    /// All shards of a stream: [ListShards], all pages of it.
+    ///
+    /// For a start at a timestamp a second listing, filtered by that moment, tells which shards had
+    /// closed before it.
+    ///
+    /// [ListShards]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_ListShards.html
+    pub(crate) async fn list_shards(
+        &self,
+        stream: &str,
+        start: Start,
+    ) -> Result<Vec<ShardInfo>, ServiceError> {
+        let mut shards = self.list(stream, None).await?;
+        let Start::AtTimestamp(moment) = start else {
+            return Ok(shards);
+        };
+        if shards
+            .iter()
+            .any(|shard| shard.ending_sequence_number.is_some())
+        {
+            let filter = ShardFilter::builder()
+                .r#type(ShardFilterType::FromTimestamp)
+                .timestamp(DateTime::from(moment))
+                .build()
+                .map_err(|error| {
+                    let said = error.to_string();
+                    let kind = ServiceErrorKind::InvalidArgument;
+                    ServiceError::new("ListShards", kind, said, Box::new(error))
+                })?;
+            let since = match self.list(stream, Some(filter)).await {
+                Ok(since) => since,
+                // The moment lies in the future, or the server knows no filters: nothing is known.
+                Err(error) if error.kind() == ServiceErrorKind::InvalidArgument => {
+                    return Ok(shards);
+                }
+                Err(error) => return Err(error),
+            };
+            let since: HashSet<_> = since.into_iter().map(|shard| shard.id).collect();
+            for shard in &mut shards {
+                let is_closed = shard.ending_sequence_number.is_some();
+                shard.ended_before_start = is_closed && !since.contains(&shard.id);
+            }
+        }
+        Ok(shards)
+    }
+
+    async fn list(
+        &self,
+        stream: &str,
+        filter: Option<ShardFilter>,
+    ) -> Result<Vec<ShardInfo>, ServiceError> {
+        let mut shards = Vec::new();
+        let mut token: Option<String> = None;
+        for _ in 0..PAGES {
+            let request = self.client.list_shards();
+            // A token names stream and filter already, and is refused together with a name.
+            let request = match token.take() {
+                Some(token) => request.next_token(token),
+                None => request.stream_name(stream).set_shard_filter(filter.clone()),
+            };
+            let page = request
+                .send()
+                .await
+                .map_err(|error| failed("ListShards", error))?;
+            shards.extend(page.shards.unwrap_or_default().into_iter().map(shard_info));
+            token = page.next_token;
+            if token.is_none() {
+                return Ok(shards);
+            }
+        }
+        Err(malformed(
+            "ListShards",
+            format!("the listing of {stream} has no end after {PAGES} pages"),
+        ))
+    }
+
+    /// An iterator: [GetShardIterator].
+    ///
+    /// [GetShardIterator]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetShardIterator.html
+    pub(crate) async fn open(
+        &self,
+        stream: &str,
+        shard: &str,
+        at: &Position,
+    ) -> Result<Opened, ServiceError> {
+        let request = self
+            .client
+            .get_shard_iterator()
+            .stream_name(stream)
+            .shard_id(shard);
+        let request = match at {
+            Position::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+            Position::Latest => request.shard_iterator_type(ShardIteratorType::Latest),
+            Position::AtTimestamp(moment) => request
+                .shard_iterator_type(ShardIteratorType::AtTimestamp)
+                .timestamp(DateTime::from(*moment)),
+            Position::After(checkpoint) => request
+                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                .set_starting_sequence_number(checkpoint.sequence().map(str::to_owned)),
+        };
+        let date = DateOfAnswer::default();
+        let answer = request
+            .customize()
+            .interceptor(date.clone())
+            .send()
+            .await
+            .map_err(|error| failed("GetShardIterator", error))?;
+        match answer.shard_iterator {
+            Some(iterator) => Ok(Opened {
+                iterator,
+                answered_at: date.get(),
+            }),
+            None => Err(malformed(
+                "GetShardIterator",
+                "the answer has no iterator".to_owned(),
+            )),
+        }
+    }
+
+    /// The records at an iterator: [GetRecords].
+    ///
+    /// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
+    pub(crate) async fn fetch(&self, iterator: &str) -> Result<Fetched, ServiceError> {
+        let request = self.client.get_records().shard_iterator(iterator);
+        let answer = request
+            .send()
+            .await
+            .map_err(|error| failed("GetRecords", error))?;
+        Ok(Fetched {
+            records: answer.records,
+            next: answer.next_shard_iterator,
+            millis_behind: answer
+                .millis_behind_latest
+                .and_then(|millis| u64::try_from(millis).ok())
+                .unwrap_or(0),
+        })
+    }
+}
+
+fn shard_info(shard: Shard) -> ShardInfo {
+    let (starting, ending) = match shard.sequence_number_range {
+        Some(range) => (range.starting_sequence_number, range.ending_sequence_number),
+        None => (String::from("0"), None),
+    };
+    ShardInfo {
+        id: shard.shard_id.into(),
+        parent: shard.parent_shard_id.map(Into::into),
+        adjacent_parent: shard.adjacent_parent_shard_id.map(Into::into),
+        starting_sequence_number: starting,
+        ending_sequence_number: ending,
+        ended_before_start: false,
+    }
+}
+
+fn malformed(operation: &'static str, said: String) -> ServiceError {
+    let source = said.clone().into();
+    ServiceError::new(operation, ServiceErrorKind::Unavailable, said, source)
+}
+
+fn failed<E>(operation: &'static str, error: SdkError<E>) -> ServiceError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    let code = error.code();
+    let kind = match code {
+        Some(
+            "ProvisionedThroughputExceededException"
+            | "LimitExceededException"
+            | "ThrottlingException"
+            | "KMSThrottlingException",
+        ) => ServiceErrorKind::Throttled,
+        Some("ExpiredIteratorException") => ServiceErrorKind::ExpiredIterator,
+        Some("ResourceNotFoundException") => ServiceErrorKind::NotFound,
+        Some(
+            "AccessDeniedException"
+            | "KMSAccessDeniedException"
+            | "UnrecognizedClientException"
+            | "InvalidSignatureException"
+            | "ExpiredTokenException"
+            | "InvalidClientTokenId",
+        ) => ServiceErrorKind::AccessDenied,
+        Some("InvalidArgumentException" | "ValidationException") => {
+            ServiceErrorKind::InvalidArgument
+        }
+        _ => ServiceErrorKind::Unavailable,
+    };
+    let said = match (code, error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => chain(&error),
+    };
+    ServiceError::new(operation, kind, said, Box::new(error))
+}
+
+/// The texts of an error and its sources, none of them twice.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut line = error.to_string();
+    for source in std::iter::successors(error.source(), |&error| error.source()) {
+        let text = source.to_string();
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
+    }
+    line
+}
+
+/// Takes the `Date` of an answer: Kinesis's own clock, to the second.
+#[derive(Clone, Debug, Default)]
+struct DateOfAnswer(Arc<Mutex<Option<SystemTime>>>);
+
+impl DateOfAnswer {
+    fn get(&self) -> Option<SystemTime> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for DateOfAnswer {
+    fn name(&self) -> &'static str {
+        "DateOfAnswer"
+    }
+
+    fn read_before_deserialization(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), aws_smithy_runtime_api::box_error::BoxError> {
+        let date = context.response().headers().get("date");
+        let date = date.and_then(|text| DateTime::from_str(text, Format::HttpDate).ok());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            date.and_then(|date| SystemTime::try_from(date).ok());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_kinesis::error::ErrorMetadata;
+    use aws_sdk_kinesis::operation::get_records::GetRecordsError;
+    use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+    use aws_smithy_types::body::SdkBody;
+
+    use super::*;
+
+    fn refusal() -> HttpResponse {
+        HttpResponse::new(400.try_into().unwrap(), SdkBody::empty())
+    }
+
+    fn answered(code: &str) -> ServiceError {
+        let metadata = ErrorMetadata::builder().code(code).message("why").build();
+        let error = GetRecordsError::generic(metadata);
+        failed("GetRecords", SdkError::service_error(error, refusal()))
+    }
+
+    #[test]
+    fn each_code_of_the_service_is_known_by_what_it_means_for_the_caller() {
+        use ServiceErrorKind::*;
+        for (code, kind) in [
+            ("ProvisionedThroughputExceededException", Throttled),
+            ("LimitExceededException", Throttled),
+            ("ThrottlingException", Throttled),
+            ("KMSThrottlingException", Throttled),
+            ("ExpiredIteratorException", ExpiredIterator),
+            ("ResourceNotFoundException", NotFound),
+            ("AccessDeniedException", AccessDenied),
+            ("KMSAccessDeniedException", AccessDenied),
+            ("UnrecognizedClientException", AccessDenied),
+            ("InvalidSignatureException", AccessDenied),
+            ("ExpiredTokenException", AccessDenied),
+            ("InvalidArgumentException", InvalidArgument),
+            ("ValidationException", InvalidArgument),
+            ("InternalFailure", Unavailable),
+            ("ServiceUnavailable", Unavailable),
+            ("SomethingNew", Unavailable),
+        ] {
+            let error = answered(code);
+            assert_eq!(error.kind(), kind, "{code}");
+            let said = error.to_string();
+            assert!(
+                said.starts_with(&format!("GetRecords: {code}: why")),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_without_an_answer_says_why_and_keeps_its_source() {
+        let error = SdkError::<GetRecordsError>::timeout_error("no answer in time");
+        let error = failed("GetRecords", error);
+        assert_eq!(error.kind(), ServiceErrorKind::Unavailable);
+        assert!(error.to_string().contains("no answer in time"), "{error}");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}

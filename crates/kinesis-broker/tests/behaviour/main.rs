@@ -1,0 +1,20 @@
+//! Whole subscriptions against `kinesis-sim`, on tokio's paused clock: hours of service in seconds.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+mod any_history;
+mod balance;
+mod checkpoints;
+mod extremes;
+mod keeping;
+mod kinesis_faults;
+mod leases;
+mod outcomes;
+mod resharding;
+mod shutdown;
+mod smoke;
+mod start;
+mod store_faults;
+mod test_app;
