@@ -1,0 +1,74 @@
+//! What the examples have in common: the message, and a demonstration that runs a service.
+//!
+//! The services themselves are in the files beside `src/`; this is what puts records before them, reshards
+//! the stream and stops an instance while they run, and counts.
+
+mod args;
+mod demo;
+mod inventory;
+mod tally;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use kinesis_broker::prelude::*;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+
+pub use args::Args;
+pub use demo::{Demo, DemoError};
+pub use inventory::Inventory;
+pub use tally::{Report, Tally};
+
+/// The programs of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
+/// The store of the page on leases keeps the contract.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/leases.md")]
+pub struct Leases;
+
+/// A change of the stock of one article.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct StockChange {
+    /// The article; also the partition key, so that its changes are handled in order.
+    pub sku: u64,
+    /// How many came in, or went out.
+    pub delta: i64,
+}
+
+/// Makes one instance of a service.
+pub type Service = fn(KinesisBroker, Arc<dyn LeaseStore>) -> RustStream;
+
+/// The `main` of an example: two instances of `service`, records, a split, a merge and a stop, and then a
+/// table. The exit code is 1 if a record was lost.
+pub async fn main(service: Service) -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let demo = match Demo::new(Args::parse()).await {
+        Ok(demo) => demo,
+        Err(error) => return failed(&error),
+    };
+    match demo.run(service).await {
+        Ok(report) => {
+            println!("\n{report}");
+            if report.lost() == 0 {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &DemoError) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
+}
