@@ -11,8 +11,10 @@ use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::config::{Credentials, SharedCredentialsProvider};
 use kinesis_broker::prelude::*;
 use kinesis_sim::KinesisSim;
+use lease_core::LeaseKey;
 use lease_memory::MemoryLeaseStore;
 use rstream::Running;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::inventory::BATCH;
@@ -109,28 +111,34 @@ impl Demo {
     /// An instance that does not start or stop, a server that fails.
     pub async fn run(&self, service: Service) -> Result<Report, DemoError> {
         let one = self.start("one", service).await?;
-        let two = self.start("two", service).await?;
+        let two = Mutex::new(Some(self.start("two", service).await?));
         say("two instances run");
 
-        let put = self.put_all();
-        let script = async {
-            let script = self.script(two).await?;
+        let work = async {
+            if timeout(SHARE, self.until_shared()).await.is_ok() {
+                say("the instances share the shards");
+            }
+            tokio::try_join!(self.put_all(), self.script(&two))?;
             self.until_handled().await;
             if self.follow {
                 say("going on until interrupted");
-                let went_on = self.go_on().await;
-                self.until_handled().await;
-                went_on?;
+                self.go_on().await?;
             }
-            Ok::<_, DemoError>(script)
+            Ok(())
         };
-        let ((), two) = tokio::try_join!(put, script)?;
+        let worked = tokio::select! {
+            worked = work => worked,
+            interrupted = tokio::signal::ctrl_c() => {
+                say("interrupted: what was put is handled, and the instances stop");
+                interrupted.map_err(|error| DemoError(error.to_string()))
+            }
+        };
+        self.until_handled().await;
+        let two = two.lock().await.take();
         for instance in std::iter::once(one).chain(two) {
-            instance
-                .shutdown()
-                .await
-                .map_err(|error| DemoError(error.to_string()))?;
+            stop(instance).await?;
         }
+        worked?;
         Ok(self.tally.report())
     }
 
@@ -140,6 +148,7 @@ impl Demo {
     ///
     /// An instance that does not start.
     pub async fn start(&self, owner: &str, service: Service) -> Result<Running, DemoError> {
+        self.tally.name(owner);
         let broker = KinesisBroker::from_config(&self.config).owner_id(owner);
         let leases = Arc::clone(&self.leases);
         let service = self.tally.watch(service(broker, leases));
@@ -172,20 +181,30 @@ impl Demo {
         }
     }
 
-    /// A split after a third of the records, a stop after half, a merge after two thirds.
-    async fn script(&self, two: Running) -> Result<Option<Running>, DemoError> {
-        let all = self.changes.len();
-        let share = async {
-            while self.tally.shards_of("two") < 2 {
-                sleep(Duration::from_millis(50)).await;
+    /// Waits until the second instance has its share of the shards.
+    async fn until_shared(&self) -> Result<(), DemoError> {
+        loop {
+            let shards = self.inventory.open_shards().await?;
+            let mut of_two = 0;
+            for shard in &shards {
+                let key = LeaseKey::new("inventory", shard.shard_id());
+                let state = self.leases.read(&key).await;
+                let state = state.map_err(|error| DemoError(error.to_string()))?;
+                let holder = state.holder.filter(|_| state.live);
+                of_two += usize::from(holder.is_some_and(|holder| holder.owner == "two"));
             }
-        };
-        if timeout(SHARE, share).await.is_ok() {
-            say("the instances share the shards");
+            if of_two >= shards.len() / 2 {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// A split after a third of the records, a stop after half, a merge after two thirds.
+    async fn script(&self, two: &Mutex<Option<Running>>) -> Result<(), DemoError> {
+        let all = self.changes.len();
         if self.server == Server::Aws {
-            self.until_put(all).await;
-            return Ok(Some(two));
+            return Ok(());
         }
         self.until_put(all / 3).await;
         let shards = self.inventory.open_shards().await?;
@@ -201,25 +220,25 @@ impl Demo {
         ));
 
         self.until_put(all / 2).await;
-        two.shutdown()
-            .await
-            .map_err(|error| DemoError(error.to_string()))?;
+        if let Some(two) = two.lock().await.take() {
+            stop(two).await?;
+        }
         say("instance two is stopped");
 
         self.until_put(all * 2 / 3).await;
         self.inventory.merge(&halves).await?;
         say(&format!("{} and {} are merged", halves[0], halves[1]));
-        self.until_put(all).await;
-        Ok(None)
+        Ok(())
     }
 
     async fn put_all(&self) -> Result<(), DemoError> {
-        // Made-up changes come at an even pace, so that there is time to watch.
-        let (batch, pause) = if self.is_made_up {
-            (A_SECOND / 10, Duration::from_millis(100))
+        // At an even pace, so that there is time to watch; a long file as fast as the stream takes it.
+        let batch = if self.is_made_up {
+            A_SECOND / 10
         } else {
-            (BATCH, Duration::ZERO)
+            (self.changes.len() / 30).clamp(1, BATCH)
         };
+        let pause = Duration::from_millis(100);
         for changes in self.changes.chunks(batch) {
             self.inventory.put(changes, &self.tally).await?;
             sleep(pause).await;
@@ -227,24 +246,16 @@ impl Demo {
         Ok(())
     }
 
-    /// Goes on with made-up changes, if there were any, until Ctrl-C.
+    /// Goes on with made-up changes, if there were any, for ever.
     async fn go_on(&self) -> Result<(), DemoError> {
-        let put = async {
-            for n in self.changes.len().. {
-                if !self.is_made_up {
-                    std::future::pending::<()>().await;
-                }
-                self.inventory.put(&[made_up(n)], &self.tally).await?;
-                sleep(Duration::from_secs(1) / 10).await;
-            }
-            Ok(())
-        };
-        tokio::select! {
-            ended = put => ended,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.map_err(|error| DemoError(error.to_string()))
-            }
+        if !self.is_made_up {
+            std::future::pending::<()>().await;
         }
+        for n in self.changes.len().. {
+            self.inventory.put(&[made_up(n)], &self.tally).await?;
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
     }
 
     async fn until_put(&self, count: usize) {
@@ -252,6 +263,11 @@ impl Demo {
             sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+async fn stop(instance: Running) -> Result<(), DemoError> {
+    let stopped = instance.shutdown().await;
+    stopped.map_err(|error| DemoError(error.to_string()))
 }
 
 fn made_up(n: usize) -> StockChange {

@@ -1,9 +1,9 @@
 //! The stream `inventory` from outside the service: what an operator and a producer do with it.
 
+use std::error::Error;
 use std::time::Duration;
 
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::error::DisplayErrorContext;
 use aws_sdk_kinesis::primitives::Blob;
 use aws_sdk_kinesis::types::{PutRecordsRequestEntry, Shard, StreamStatus};
 use tokio::time::sleep;
@@ -184,6 +184,14 @@ fn middle(shard: &Shard) -> Option<String> {
     Some((first + (last - first) / 2 + 1).to_string())
 }
 
-fn failed(what: &str, error: &(impl std::error::Error + 'static)) -> DemoError {
-    DemoError(format!("cannot {what}: {}", DisplayErrorContext(error)))
+fn failed(what: &str, error: &(dyn Error + 'static)) -> DemoError {
+    let mut said = error.to_string();
+    for source in std::iter::successors(error.source(), |&error| error.source()) {
+        let text = source.to_string();
+        if !said.contains(&text) {
+            said.push_str(": ");
+            said.push_str(&text);
+        }
+    }
+    DemoError(format!("cannot {what}: {said}"))
 }

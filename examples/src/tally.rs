@@ -36,6 +36,14 @@ impl Tally {
         service.on_delivery(move |delivery| tally.delivered(delivery))
     }
 
+    /// Names an instance, so that the report has it even where it handles nothing.
+    pub fn name(&self, instance: &str) {
+        self.counts()
+            .instances
+            .entry(instance.to_owned())
+            .or_default();
+    }
+
     /// Counts a record that was put.
     pub fn put(&self, shard: &str, sequence_number: &str) {
         let record = (shard.to_owned(), sequence_number.to_owned());
@@ -136,7 +144,8 @@ impl Report {
 
     /// How many instances handled something.
     pub fn instances(&self) -> usize {
-        self.instances.len()
+        let handled = self.instances.iter().filter(|(.., handled)| *handled > 0);
+        handled.count()
     }
 }
 

@@ -10,6 +10,9 @@ use crate::KinesisError;
 use crate::backoff::Backoff;
 use crate::reading::record::RecordInfo;
 
+/// From this attempt on a retry is said aloud, at every doubling.
+const RETRIED_OFTEN: u32 = 8;
+
 /// A record that is being handled.
 #[derive(Debug)]
 pub(crate) struct Delivery {
@@ -110,14 +113,24 @@ impl Delivery {
             Settlement::Retry { after } => {
                 let pause = after.unwrap_or_else(|| backoff.next());
                 let attempt = self.attempt;
-                tracing::debug!(
-                    stream,
-                    shard,
-                    sequence_number,
-                    attempt,
-                    ?pause,
-                    "the handler asks for the record again"
-                );
+                if attempt >= RETRIED_OFTEN && attempt.is_power_of_two() {
+                    tracing::warn!(
+                        stream,
+                        shard,
+                        sequence_number,
+                        attempt,
+                        "a record is retried again and again, and those behind it wait"
+                    );
+                } else {
+                    tracing::debug!(
+                        stream,
+                        shard,
+                        sequence_number,
+                        attempt,
+                        ?pause,
+                        "to be tried again"
+                    );
+                }
                 Next::Again(pause)
             }
             _ => Next::Again(backoff.next()),
