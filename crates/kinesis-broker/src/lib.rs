@@ -29,6 +29,14 @@
 //! # }
 //! ```
 //!
+//! # Where to look
+//!
+//! - From where a shard is read that has no checkpoint, the tip or TRIM_HORIZON: [`StartPosition`].
+//! - Several instances: the same store for each, through [`KinesisBroker::lease_store`]. One process can share a
+//!   `MemoryLeaseStore` among its instances; processes share a `DynamoLeaseStore` of the crate `lease-dynamo`.
+//! - What goes wrong while it runs: a [`KinesisError`] in [`RustStream::on_error`](rstream::RustStream::on_error).
+//! - Stopping: [`Running::shutdown`](rstream::Running::shutdown), and [`KinesisBroker::shutdown_timeout`].
+//!
 //! # What is counted
 //!
 //! By the [`metrics`] facade, for whichever recorder the service installs:

@@ -5,6 +5,10 @@
 //! This crate knows no broker: it decodes what a broker hands over, calls the handler, and tells the broker
 //! what became of it. The crate `kinesis-broker` is one broker; [`broker`] is for authors of others.
 //!
+//! What goes wrong while an app runs reaches [`RustStream::on_error`]; [`RustStream::run`] ends with a graceful
+//! shutdown on SIGINT or SIGTERM. The macros are behind the feature `macros`, and `testing::TestApp`, which runs an
+//! app in process without a network, behind the feature `testing`.
+//!
 //! ```
 //! use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
 //! use rstream::testing::TestApp;
