@@ -404,3 +404,22 @@ async fn an_error_hook_is_given_the_broker_error_itself() {
     assert_eq!(said, [(bad.sequence_number, "u64", ("syntax", 1, 2))]);
     running.shutdown().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_retried_again_and_again_is_warned_of_at_every_doubling() {
+    let logs = Logs::start();
+    let fleet = Fleet::of_shards(1);
+    fleet.put(&shard(0), 1);
+    let _instance = fleet
+        .instance("a")
+        .handler(|seen| match seen.attempt {
+            1..=20 => say(HandlerOutcome::retry()),
+            _ => ack(),
+        })
+        .start()
+        .await;
+    until("it settles", async || fleet.seen().len() == 21).await;
+    let warnings = logs.warnings("retried again and again");
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert!(warnings.iter().all(|text| text.contains(&shard(0))));
+}

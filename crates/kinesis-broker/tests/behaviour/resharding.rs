@@ -595,3 +595,29 @@ async fn a_start_at_the_tip_with_old_closed_shards_reads_no_old_record_and_loses
         assert_eq!(fleet.state(past).await.epoch, 0, "{past} lies in the past");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_an_earlier_stream_is_not_taken_for_this_ones_after_a_split() {
+    let fleet = Fleet::of_shards(1);
+    fleet
+        .leave_checkpoint(&shard(0), &Checkpoint::shard_end())
+        .await;
+    fleet.put(&shard(0), 1);
+    let first = fleet
+        .instance("a")
+        .handler(|_| ack_after(600 * SECOND))
+        .start()
+        .await;
+    until("the record is handed over", async || {
+        fleet.seen().len() == 1
+    })
+    .await;
+    assert!(!is_finished(&fleet, &shard(0)).await);
+
+    // It dies before its first acknowledgement, and the shard is closed by then.
+    fleet.sim.split_shard(STREAM, &shard(0));
+    first.kill();
+    let _second = fleet.instance("b").start().await;
+    until("the record is handled", async || fleet.seen().len() == 2).await;
+    assert_eq!(fleet.values(), [1, 1]);
+}
