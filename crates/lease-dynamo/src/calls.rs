@@ -22,9 +22,10 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use lease_core::{LeaseError, LeaseKey};
 
-use crate::error::{failed, failed_to_build};
+use crate::error::{damaged_and_written, failed, failed_on_item, failed_to_build};
 use crate::expressions::Write;
-use crate::row::{Item, Row, attribute, size};
+use crate::names;
+use crate::row::{Item, Row, size};
 
 /// How long one attempt of a call may take where the configuration sets no limit of its own. The service
 /// answers within milliseconds; one attempt that hangs must not cost a lease.
@@ -50,6 +51,15 @@ pub(crate) struct Calls {
 pub(crate) enum Written {
     /// It took effect; the row after it.
     Done(Row),
+    /// Its condition does not hold; the row as it is, if there is one.
+    Refused(Option<Row>),
+}
+
+/// What became of a conditional deletion.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// There is no row any more; the row that this deleted, if there was one that could be understood.
+    Done(Option<Row>),
     /// Its condition does not hold; the row as it is, if there is one.
     Refused(Option<Row>),
 }
@@ -107,7 +117,7 @@ impl Calls {
             .client
             .update_item()
             .table_name(&*self.table)
-            .key(attribute::LEASE_KEY, Self::key(key))
+            .key(names::LEASE_KEY, Self::key(key))
             .condition_expression(&write.condition)
             .update_expression(&write.update)
             .set_expression_attribute_names(Some(write.names()))
@@ -119,44 +129,53 @@ impl Calls {
         match answer {
             Ok(answer) => {
                 let item = answer.attributes.unwrap_or_default();
-                Ok(Written::Done(self.decode(key, &item)?))
+                let row = Row::read(key, &item)
+                    .map_err(|what| damaged_and_written(&self.table, key, &what))?;
+                Ok(Written::Done(row))
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
                     let row = self.row_at_refusal(key, refused.item()).await?;
                     Ok(Written::Refused(row))
                 }
-                _ => Err(failed("UpdateItem", &self.table, error)),
+                _ => Err(failed_on_item("UpdateItem", &self.table, key, error)),
             },
         }
     }
 
-    /// [DeleteItem]; the row that is still there, where its condition does not hold.
+    /// [DeleteItem]. The answer shows the row, whether it was deleted or not.
     ///
     /// [DeleteItem]: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
     pub(crate) async fn delete(
         &self,
         key: &LeaseKey,
         write: &Write,
-    ) -> Result<Option<Row>, LeaseError> {
+    ) -> Result<Deleted, LeaseError> {
         let answer = self
             .client
             .delete_item()
             .table_name(&*self.table)
-            .key(attribute::LEASE_KEY, Self::key(key))
+            .key(names::LEASE_KEY, Self::key(key))
             .condition_expression(&write.condition)
             .set_expression_attribute_names(Some(write.names()))
             .set_expression_attribute_values(Some(write.values()))
+            .return_values(ReturnValue::AllOld)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
         match answer {
-            Ok(_) => Ok(None),
+            Ok(answer) => Ok(Deleted::Done(
+                // What was wrong with an item that is gone is of no use to anybody.
+                answer
+                    .attributes
+                    .and_then(|item| Row::read(key, &item).ok()),
+            )),
             Err(error) => match error.as_service_error() {
                 Some(DeleteItemError::ConditionalCheckFailedException(refused)) => {
-                    self.row_at_refusal(key, refused.item()).await
+                    let row = self.row_at_refusal(key, refused.item()).await?;
+                    Ok(Deleted::Refused(row))
                 }
-                _ => Err(failed("DeleteItem", &self.table, error)),
+                _ => Err(failed_on_item("DeleteItem", &self.table, key, error)),
             },
         }
     }
@@ -181,7 +200,7 @@ impl Calls {
             .client
             .get_item()
             .table_name(&*self.table)
-            .key(attribute::LEASE_KEY, Self::key(key))
+            .key(names::LEASE_KEY, Self::key(key))
             .consistent_read(true)
             .send()
             .await
@@ -199,7 +218,7 @@ impl Calls {
     ) -> Result<(Vec<Item>, Vec<String>), LeaseError> {
         let keys = keys
             .into_iter()
-            .map(|key| Item::from([(attribute::LEASE_KEY.to_owned(), AttributeValue::S(key))]))
+            .map(|key| Item::from([(names::LEASE_KEY.to_owned(), AttributeValue::S(key))]))
             .collect();
         let wanted = KeysAndAttributes::builder()
             .set_keys(Some(keys))
@@ -284,12 +303,12 @@ impl Calls {
     pub(crate) async fn create(&self) -> Result<(), LeaseError> {
         let cannot_build = |error| failed_to_build("CreateTable", &self.table, error);
         let key = AttributeDefinition::builder()
-            .attribute_name(attribute::LEASE_KEY)
+            .attribute_name(names::LEASE_KEY)
             .attribute_type(ScalarAttributeType::S)
             .build()
             .map_err(cannot_build)?;
         let partition_key = KeySchemaElement::builder()
-            .attribute_name(attribute::LEASE_KEY)
+            .attribute_name(names::LEASE_KEY)
             .key_type(KeyType::Hash)
             .build()
             .map_err(cannot_build)?;
@@ -317,10 +336,7 @@ impl Calls {
 
 /// The text of an item's key.
 pub(crate) fn key_of(item: &Item) -> Option<&str> {
-    item.get(attribute::LEASE_KEY)?
-        .as_s()
-        .ok()
-        .map(String::as_str)
+    item.get(names::LEASE_KEY)?.as_s().ok().map(String::as_str)
 }
 
 /// What a consistent scan of these items costs.

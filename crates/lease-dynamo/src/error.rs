@@ -3,14 +3,18 @@
 use std::error::Error;
 
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
-use lease_core::LeaseError;
+use lease_core::{LeaseError, LeaseKey};
 
-/// A failed call: which, on which table, and what the service or the SDK said.
+/// What to do about an item that cannot be understood.
+const MEND: &str = "correct it by hand, or delete it while nobody reads the shard";
+
+/// A failed call: which, on what, and what the service or the SDK said.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} on DynamoDB table {table}: {said}{advice}")]
+#[error("{operation} on {target}: {said}{advice}")]
 struct CallError {
     operation: &'static str,
-    table: String,
+    /// The table, and the item where it is to blame.
+    target: String,
     said: String,
     advice: String,
     source: Box<dyn Error + Send + Sync>,
@@ -25,7 +29,11 @@ enum Meaning {
     NotAllowed,
     NoCredentials,
     NoRegion,
+    /// The wall clock is wrong, or the process stood still between signing and sending.
+    LateSignature,
     WrongKey,
+    /// The item, where the call was on one.
+    Damaged,
     Refused,
 }
 
@@ -41,6 +49,10 @@ impl Meaning {
             ) => Self::Throttled,
             Some("ResourceNotFoundException" | "TableNotFoundException") => Self::MissingTable,
             Some("AccessDeniedException" | "AccessDenied") => Self::NotAllowed,
+            Some("RequestExpired" | "RequestTimeTooSkewed" | "RequestInTheFuture") => {
+                Self::LateSignature
+            }
+            Some("InvalidSignatureException") if is_about_the_time(said) => Self::LateSignature,
             Some(
                 "UnrecognizedClientException"
                 | "InvalidSignatureException"
@@ -49,6 +61,7 @@ impl Meaning {
                 | "InvalidClientTokenId",
             ) => Self::NoCredentials,
             Some("ValidationException") if is_about_the_key(said) => Self::WrongKey,
+            Some("ValidationException") if is_about_the_item(said) => Self::Damaged,
             Some("ValidationException" | "SerializationException") => Self::Refused,
             // The SDK has no codes for what keeps it from sending anything.
             None if said.contains("Missing Region") => Self::NoRegion,
@@ -76,6 +89,12 @@ impl Meaning {
             Self::NoCredentials => {
                 "; the credentials of the SdkConfig are missing or not accepted".to_owned()
             }
+            Self::LateSignature => {
+                "; the clock of this host is wrong, or the process stood still meanwhile: set the clock right. \
+                 A next call may succeed all the same, since the SDK learns the time from the service's answers"
+                    .to_owned()
+            }
+            Self::Damaged => format!("; the item is not what it should be: {MEND}"),
             Self::NoRegion => {
                 "; the SdkConfig has no region: set AWS_REGION, or the region of a profile".to_owned()
             }
@@ -90,7 +109,8 @@ impl Meaning {
     fn wrap(self, source: CallError) -> LeaseError {
         match self {
             Self::Throttled => LeaseError::throttled(source),
-            Self::Unavailable => LeaseError::unavailable(source),
+            Self::Unavailable | Self::LateSignature => LeaseError::unavailable(source),
+            Self::Damaged => LeaseError::corrupt(source),
             Self::MissingTable
             | Self::NotAllowed
             | Self::NoCredentials
@@ -113,8 +133,50 @@ fn is_about_the_key(said: &str) -> bool {
     .any(|text| said.contains(text))
 }
 
-/// The meaning of a failed call.
+/// What the service says of a signature that is too old or too early.
+fn is_about_the_time(said: &str) -> bool {
+    ["Signature expired", "Signature not yet current"]
+        .iter()
+        .any(|text| said.contains(text))
+}
+
+/// What the service says where an update cannot add to what an item has.
+fn is_about_the_item(said: &str) -> bool {
+    [
+        "attribute that does not exist in the item",
+        "operand in the update expression has an incorrect data type",
+    ]
+    .iter()
+    .any(|text| said.contains(text))
+}
+
+/// The meaning of a failed call on the table.
 pub(crate) fn failed<E>(operation: &'static str, table: &str, error: SdkError<E>) -> LeaseError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    failed_on(operation, table, None, error)
+}
+
+/// The meaning of a failed call on an item.
+pub(crate) fn failed_on_item<E>(
+    operation: &'static str,
+    table: &str,
+    key: &LeaseKey,
+    error: SdkError<E>,
+) -> LeaseError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    failed_on(operation, table, Some(key), error)
+}
+
+fn failed_on<E>(
+    operation: &'static str,
+    table: &str,
+    key: Option<&LeaseKey>,
+    error: SdkError<E>,
+) -> LeaseError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
@@ -130,9 +192,13 @@ where
         SdkError::DispatchFailure(failure) if failure.is_user() => Meaning::Refused,
         _ => Meaning::of(code, &said),
     };
+    let target = match (meaning, key) {
+        (Meaning::Damaged, Some(key)) => format!("the item {key} of DynamoDB table {table}"),
+        _ => format!("DynamoDB table {table}"),
+    };
     meaning.wrap(CallError {
         operation,
-        table: table.to_owned(),
+        target,
         said,
         advice: meaning.advice(operation),
         source: Box::new(error),
@@ -147,11 +213,25 @@ pub(crate) fn failed_to_build(
 ) -> LeaseError {
     Meaning::Refused.wrap(CallError {
         operation,
-        table: table.to_owned(),
+        target: format!("DynamoDB table {table}"),
         said: error.to_string(),
         advice: String::new(),
         source: Box::new(error),
     })
+}
+
+/// An item that cannot be understood, and was not written.
+pub(crate) fn damaged(table: &str, key: &LeaseKey, what: &str) -> LeaseError {
+    LeaseError::corrupt(format!(
+        "the item {key} of DynamoDB table {table}: {what}. It is left as it is; {MEND}"
+    ))
+}
+
+/// An item that cannot be understood, as its condition could not tell: the write took effect.
+pub(crate) fn damaged_and_written(table: &str, key: &LeaseKey, what: &str) -> LeaseError {
+    LeaseError::corrupt(format!(
+        "the item {key} of DynamoDB table {table}: {what}. No condition tells that, so it was written; {MEND}"
+    ))
 }
 
 /// A table whose key is not that of leases.
@@ -197,6 +277,32 @@ mod tests {
                 Meaning::NoCredentials,
             ),
             (Some("ExpiredTokenException"), "", Meaning::Unavailable),
+            (
+                Some("InvalidSignatureException"),
+                "The request signature we calculated does not match the signature you provided",
+                Meaning::NoCredentials,
+            ),
+            (
+                Some("InvalidSignatureException"),
+                "Signature expired: 20260131T110000Z is now earlier than 20260131T115500Z",
+                Meaning::LateSignature,
+            ),
+            (
+                Some("InvalidSignatureException"),
+                "Signature not yet current: 20260131T130000Z is still later than 20260131T120500Z",
+                Meaning::LateSignature,
+            ),
+            (Some("RequestExpired"), "", Meaning::LateSignature),
+            (
+                Some("ValidationException"),
+                "The provided expression refers to an attribute that does not exist in the item",
+                Meaning::Damaged,
+            ),
+            (
+                Some("ValidationException"),
+                "An operand in the update expression has an incorrect data type",
+                Meaning::Damaged,
+            ),
             (Some("ValidationException"), key, Meaning::WrongKey),
             (
                 Some("ValidationException"),
@@ -238,6 +344,8 @@ mod tests {
             (Meaning::NotAllowed, "dynamodb:UpdateItem"),
             (Meaning::WrongKey, "lease_key"),
             (Meaning::NoCredentials, "credentials"),
+            (Meaning::LateSignature, "clock of this host"),
+            (Meaning::Damaged, "correct it by hand"),
         ];
         for (meaning, part) in table {
             assert!(meaning.advice("UpdateItem").contains(part), "{meaning:?}");
@@ -253,7 +361,7 @@ mod tests {
     fn only_what_may_pass_by_itself_is_worth_a_retry() {
         let call = || CallError {
             operation: "UpdateItem",
-            table: "leases".to_owned(),
+            target: "DynamoDB table leases".to_owned(),
             said: "said".to_owned(),
             advice: String::new(),
             source: "cause".into(),
@@ -261,6 +369,8 @@ mod tests {
         let table = [
             (Meaning::Throttled, true),
             (Meaning::Unavailable, true),
+            (Meaning::LateSignature, true),
+            (Meaning::Damaged, false),
             (Meaning::MissingTable, false),
             (Meaning::NotAllowed, false),
             (Meaning::NoCredentials, false),

@@ -1,7 +1,8 @@
 //! Every write, as the condition and the update that DynamoDB is sent. Data alone: nothing here makes a call.
 //!
-//! A condition on an existing item also checks its format, so an item of another format is never written.
-//! Names stand as `#name` throughout, since many are [reserved words][reserved].
+//! A condition on an existing item also says what the item must be to be understood, so that another one is
+//! refused and then told for what it is. Names stand as `#name` throughout, since many are
+//! [reserved words][reserved].
 //!
 //! [reserved]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 
@@ -11,22 +12,37 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use lease_core::{Checkpoint, Holder, SHARD_END};
 
-use crate::row::{FORMAT, ttl_ms};
-use crate::sightings::Attempt;
+use crate::row::{FORMAT, Presented, ttl_ms};
+use crate::sightings::{Attempt, Expired};
 
 /// How many renewals an ask outlives: at three renewals a lease time, a little more than one lease time.
 pub(crate) const RENEWALS_ASKED: u64 = 4;
 
-/// The item is there, is understood, and is the present holder's.
-const HELD: &str = "#format = :format AND #owner = :owner AND #epoch = :epoch";
-/// The item is there, is understood, and is nobody's since the release of the epoch that was seen.
-const RELEASED: &str = "#format = :format AND attribute_not_exists(#owner) AND #epoch = :epoch";
+/// What can be told of an item's attributes, but for its owner and its grant: a comparison holds for an attribute
+/// that is there, has the type of the values, and lies between them. It cannot be told whether a number is
+/// whole, nor how a checkpoint goes on that begins as one.
+const UNDERSTOOD: &str = "#format = :format \
+     AND #epoch BETWEEN :zero AND :most AND #counter BETWEEN :zero AND :most \
+     AND #ttl_ms BETWEEN :one AND :most AND #cp_no BETWEEN :zero AND :most \
+     AND (attribute_not_exists(#checkpoint) OR #checkpoint = :shard_end \
+     OR #checkpoint BETWEEN :first_moment AND :last_moment \
+     OR (#checkpoint BETWEEN :first_digit AND :colon AND NOT contains(#checkpoint, :colon))) \
+     AND (attribute_not_exists(#asked_by) \
+     OR (#asked_by > :empty AND #ask_lapses BETWEEN :zero AND :most))";
+/// The present holder's, as far as can be told without the token of its acquisition.
+const OWNED: &str = "#owner = :owner AND #epoch = :epoch AND #grant > :empty";
+/// The present holder's, by this acquisition.
+const GRANTED: &str = "#owner = :owner AND #epoch = :epoch AND #grant = :grant";
+/// Somebody's.
+const HELD: &str = "#owner > :empty AND #grant > :empty";
+/// Nobody's.
+const FREE: &str = "attribute_not_exists(#owner) AND attribute_not_exists(#grant)";
 /// Nobody else has a reservation that has not lapsed.
 const UNRESERVED: &str =
     "(attribute_not_exists(#asked_by) OR #asked_by = :new_owner OR #ask_lapses <= #counter)";
 const ACQUIRE: &str = "SET #format = :format, #owner = :new_owner, \
      #epoch = if_not_exists(#epoch, :seen) + :one, #counter = if_not_exists(#counter, :zero) + :one, \
-     #ttl_ms = :ttl_ms, #grant = :grant, #cp_no = :zero, #acquired_at = :now, #renewed_at = :now \
+     #ttl_ms = :ttl_ms, #grant = :new_grant, #cp_no = :zero, #acquired_at = :now, #renewed_at = :now \
      REMOVE #asked_by, #ask_lapses";
 
 /// One conditional write of one item.
@@ -56,8 +72,7 @@ impl Write {
         values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
     ) -> Self {
         let (condition, update) = (condition.into(), update.into());
-        let mut values: BTreeMap<_, _> = values.into_iter().collect();
-        values.insert(":format", number(FORMAT));
+        let mut values: BTreeMap<_, _> = constants().into_iter().chain(values).collect();
         // The service refuses a value that no expression uses.
         let used: Vec<&str> = tokens(&condition, ':')
             .chain(tokens(&update, ':'))
@@ -95,8 +110,15 @@ pub(crate) fn acquire(claim: Claim<'_>, attempt: &Attempt) -> Option<Write> {
             epoch,
             reservation_counts,
         } => acquire_released(claim, *epoch, *reservation_counts),
-        Attempt::Expired { from, counter } => acquire_expired(claim, from, *counter),
-        Attempt::Unanswered { from, grant } => adopt(claim, from, grant),
+        Attempt::Expired { from, seen } => acquire_expired(claim, from, seen),
+        Attempt::Unclaimed { from, grant } => {
+            // Its time counts from a call that may be long ago, and is to count from this one.
+            let presented = Presented {
+                holder: from,
+                grant: Some(grant),
+            };
+            renew(presented, claim.ttl, claim.now)
+        }
         Attempt::Look => return None,
     })
 }
@@ -110,7 +132,7 @@ fn acquire_absent(claim: Claim<'_>, seen: u64) -> Write {
 /// Takes a lease that is nobody's since the release of this epoch, unless it is reserved for another and
 /// the reservation still counts.
 fn acquire_released(claim: Claim<'_>, epoch: u64, reservation_counts: bool) -> Write {
-    let mut condition = RELEASED.to_owned();
+    let mut condition = format!("{UNDERSTOOD} AND {FREE} AND #epoch = :epoch");
     if reservation_counts {
         condition = format!("{condition} AND {UNRESERVED}");
     }
@@ -121,88 +143,120 @@ fn acquire_released(claim: Claim<'_>, epoch: u64, reservation_counts: bool) -> W
 }
 
 /// Takes the lease of a holder whose counter has stood still for a lease time.
-fn acquire_expired(claim: Claim<'_>, from: &Holder, counter: u64) -> Write {
+fn acquire_expired(claim: Claim<'_>, from: &Holder, seen: &Expired) -> Write {
+    let presented = Presented {
+        holder: from,
+        grant: Some(&seen.grant),
+    };
     let values = claim_values(claim, from.epoch)
         .into_iter()
-        .chain(holder_values(from))
-        .chain([(":counter", number(counter))]);
-    Write::new(format!("{HELD} AND #counter = :counter"), ACQUIRE, values)
+        .chain(presented_values(presented))
+        .chain([(":counter", number(seen.counter))]);
+    let condition = format!("{} AND #counter = :counter", held_by(presented));
+    Write::new(condition, ACQUIRE, values)
 }
 
-fn claim_values(claim: Claim<'_>, seen: u64) -> [(&'static str, AttributeValue); 7] {
+fn claim_values(claim: Claim<'_>, seen: u64) -> [(&'static str, AttributeValue); 5] {
     [
         (":new_owner", text(claim.owner)),
         (":ttl_ms", number(ttl_ms(claim.ttl))),
-        (":grant", text(claim.grant)),
+        (":new_grant", text(claim.grant)),
         (":now", text(claim.now)),
         (":seen", number(seen)),
-        (":one", number(1)),
-        (":zero", number(0)),
     ]
 }
 
-/// Renews the lease that an acquisition was granted without learning of it: its time counts from a call that
-/// may be long ago, and is to count from this one.
-fn adopt(claim: Claim<'_>, holder: &Holder, grant: &str) -> Write {
-    let Write {
-        condition,
-        update,
-        mut values,
-    } = renew(holder, claim.ttl, claim.now);
-    values.insert(":grant", text(grant));
-    Write::new(format!("{condition} AND #grant = :grant"), update, values)
-}
-
-pub(crate) fn renew(holder: &Holder, ttl: Duration, now: &str) -> Write {
-    let values = holder_values(holder).into_iter().chain([
-        (":ttl_ms", number(ttl_ms(ttl))),
-        (":one", number(1)),
-        (":now", text(now)),
-    ]);
+pub(crate) fn renew(presented: Presented<'_>, ttl: Duration, now: &str) -> Write {
+    let values = presented_values(presented)
+        .into_iter()
+        .chain([(":ttl_ms", number(ttl_ms(ttl))), (":now", text(now))]);
     let update = "SET #counter = #counter + :one, #ttl_ms = :ttl_ms, #renewed_at = :now";
-    Write::new(HELD, update, values)
+    Write::new(held_by(presented), update, values)
 }
 
 /// Notes a position, unless a call of the same holder with a higher number has taken effect.
-pub(crate) fn checkpoint(holder: &Holder, at: &Checkpoint, cp_no: u64, now: &str) -> Write {
-    let values = holder_values(holder).into_iter().chain([
+pub(crate) fn checkpoint(
+    presented: Presented<'_>,
+    at: &Checkpoint,
+    cp_no: u64,
+    now: &str,
+) -> Write {
+    let values = presented_values(presented).into_iter().chain([
         (":checkpoint", text(&at.to_string())),
         (":cp_no", number(cp_no)),
         (":now", text(now)),
     ]);
     let update = "SET #checkpoint = :checkpoint, #cp_no = :cp_no, #checkpointed_at = :now";
-    Write::new(format!("{HELD} AND #cp_no < :cp_no"), update, values)
+    let condition = format!("{} AND #cp_no < :cp_no", held_by(presented));
+    Write::new(condition, update, values)
 }
 
 /// Gives the lease back. An ask stays in the item as the reservation.
-pub(crate) fn release(holder: &Holder) -> Write {
-    Write::new(HELD, "REMOVE #owner, #grant", holder_values(holder))
+pub(crate) fn release(presented: Presented<'_>) -> Write {
+    let values = presented_values(presented);
+    Write::new(held_by(presented), "REMOVE #owner, #grant", values)
 }
 
-pub(crate) fn ask(asker: &str) -> Write {
-    let condition = "#format = :format AND attribute_exists(#owner) AND #owner <> :asker \
+/// Asks for a lease, unless it is the one that this instance has seen expire.
+pub(crate) fn ask(asker: &str, expired: Option<&Expired>) -> Write {
+    let mut condition = format!(
+        "{UNDERSTOOD} AND {HELD} AND #owner <> :asker \
          AND (attribute_not_exists(#asked_by) OR #asked_by = :asker OR #ask_lapses <= #counter) \
-         AND (attribute_not_exists(#checkpoint) OR #checkpoint <> :shard_end)";
-    let update = "SET #asked_by = :asker, #ask_lapses = #counter + :renewals";
-    let values = [
+         AND (attribute_not_exists(#checkpoint) OR #checkpoint <> :shard_end)"
+    );
+    let mut values = vec![
         (":asker", text(asker)),
         (":renewals", number(RENEWALS_ASKED)),
-        (":shard_end", text(SHARD_END)),
     ];
+    if let Some(expired) = expired {
+        condition += " AND (#grant <> :grant OR #counter <> :counter)";
+        values.push((":grant", text(&expired.grant)));
+        values.push((":counter", number(expired.counter)));
+    }
+    let update = "SET #asked_by = :asker, #ask_lapses = #counter + :renewals";
     Write::new(condition, update, values)
 }
 
 /// Deletes the item of a finished shard that nobody holds, or none.
 pub(crate) fn forget() -> Write {
-    let condition = "attribute_not_exists(#lease_key) OR \
-         (#format = :format AND #checkpoint = :shard_end AND attribute_not_exists(#owner))";
-    Write::new(condition, "", [(":shard_end", text(SHARD_END))])
+    let condition = format!(
+        "attribute_not_exists(#lease_key) OR ({UNDERSTOOD} AND {FREE} AND #checkpoint = :shard_end)"
+    );
+    Write::new(condition, "", [])
 }
 
-fn holder_values(holder: &Holder) -> [(&'static str, AttributeValue); 2] {
+/// The item is the present holder's.
+fn held_by(presented: Presented<'_>) -> String {
+    let whose = match presented.grant {
+        Some(_) => GRANTED,
+        None => OWNED,
+    };
+    format!("{UNDERSTOOD} AND {whose}")
+}
+
+fn presented_values(presented: Presented<'_>) -> Vec<(&'static str, AttributeValue)> {
+    let mut values = vec![
+        (":owner", text(&presented.holder.owner)),
+        (":epoch", number(presented.holder.epoch)),
+    ];
+    values.extend(presented.grant.map(|grant| (":grant", text(grant))));
+    values
+}
+
+/// What `UNDERSTOOD` and the updates compare and add.
+fn constants() -> [(&'static str, AttributeValue); 10] {
     [
-        (":owner", text(&holder.owner)),
-        (":epoch", number(holder.epoch)),
+        (":format", number(FORMAT)),
+        (":zero", number(0)),
+        (":one", number(1)),
+        (":most", number(u64::MAX)),
+        (":empty", text("")),
+        (":shard_end", text(SHARD_END)),
+        // `AT_TIMESTAMP:`, and then a sign or a digit; the colon is the next after the digits.
+        (":first_moment", text("AT_TIMESTAMP:-")),
+        (":last_moment", text("AT_TIMESTAMP::")),
+        (":first_digit", text("0")),
+        (":colon", text(":")),
     ]
 }
 
@@ -224,185 +278,4 @@ fn tokens(expression: &str, mark: char) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn holder() -> Holder {
-        Holder {
-            owner: "a".to_owned(),
-            epoch: 7,
-        }
-    }
-
-    fn claim() -> Claim<'static> {
-        Claim {
-            owner: "b",
-            ttl: Duration::from_secs(10),
-            grant: "t0k3n",
-            now: "2026-01-31T12:00:00Z",
-        }
-    }
-
-    fn every_write() -> Vec<(&'static str, Write)> {
-        let now = claim().now;
-        let ttl = claim().ttl;
-        vec![
-            ("acquire, absent", acquire_absent(claim(), 7)),
-            ("acquire, released", acquire_released(claim(), 7, true)),
-            (
-                "acquire, reservation over",
-                acquire_released(claim(), 7, false),
-            ),
-            ("acquire, expired", acquire_expired(claim(), &holder(), 42)),
-            ("adopt", adopt(claim(), &holder(), "earlier")),
-            ("renew", renew(&holder(), ttl, now)),
-            (
-                "checkpoint",
-                checkpoint(&holder(), &Checkpoint::at("5"), 3, now),
-            ),
-            ("release", release(&holder())),
-            ("ask", ask("b")),
-            ("forget", forget()),
-        ]
-    }
-
-    #[test]
-    fn every_name_and_every_value_is_given_and_used() {
-        for (call, write) in every_write() {
-            let text = format!("{} {}", write.condition, write.update);
-            let values = write.values();
-            for token in tokens(&text, ':') {
-                assert!(values.contains_key(token), "{call}: {token} has no value");
-            }
-            for name in values.keys() {
-                assert!(
-                    tokens(&text, ':').any(|token| token == name),
-                    "{call}: {name} is not used"
-                );
-            }
-            for token in tokens(&text, '#') {
-                assert_eq!(write.names()[token], token[1..], "{call}");
-            }
-        }
-    }
-
-    #[test]
-    fn no_name_stands_as_itself() {
-        let words = [
-            "attribute_exists",
-            "attribute_not_exists",
-            "if_not_exists",
-            "AND",
-            "OR",
-            "SET",
-            "REMOVE",
-        ];
-        for (call, write) in every_write() {
-            let text = format!("{} {}", write.condition, write.update);
-            for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "_#:".contains(c))) {
-                let is_fine =
-                    word.is_empty() || word.starts_with(['#', ':']) || words.contains(&word);
-                assert!(is_fine, "{call}: {word}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_condition_on_an_existing_item_checks_its_format() {
-        for (call, write) in every_write() {
-            let only_where_absent = write.condition == "attribute_not_exists(#lease_key)";
-            assert!(
-                only_where_absent || write.condition.contains("#format = :format"),
-                "{call}: {}",
-                write.condition
-            );
-        }
-    }
-
-    #[test]
-    fn the_conditions_are_those_of_the_protocol() {
-        let conditions: Vec<String> = every_write()
-            .into_iter()
-            .map(|(call, write)| format!("{call}: {}", write.condition))
-            .collect();
-        let held = "#format = :format AND #owner = :owner AND #epoch = :epoch";
-        let released = "#format = :format AND attribute_not_exists(#owner) AND #epoch = :epoch";
-        let asker_or_lapsed = |who: &str| {
-            format!(
-                "(attribute_not_exists(#asked_by) OR #asked_by = {who} OR #ask_lapses <= #counter)"
-            )
-        };
-        assert_eq!(
-            conditions,
-            [
-                "acquire, absent: attribute_not_exists(#lease_key)".to_owned(),
-                format!(
-                    "acquire, released: {released} AND {}",
-                    asker_or_lapsed(":new_owner")
-                ),
-                format!("acquire, reservation over: {released}"),
-                format!("acquire, expired: {held} AND #counter = :counter"),
-                format!("adopt: {held} AND #grant = :grant"),
-                format!("renew: {held}"),
-                format!("checkpoint: {held} AND #cp_no < :cp_no"),
-                format!("release: {held}"),
-                format!(
-                    "ask: #format = :format AND attribute_exists(#owner) AND #owner <> :asker AND {} \
-                     AND (attribute_not_exists(#checkpoint) OR #checkpoint <> :shard_end)",
-                    asker_or_lapsed(":asker")
-                ),
-                "forget: attribute_not_exists(#lease_key) OR (#format = :format AND \
-                 #checkpoint = :shard_end AND attribute_not_exists(#owner))"
-                    .to_owned(),
-            ]
-        );
-    }
-
-    #[test]
-    fn the_updates_are_those_of_the_protocol() {
-        let updates: Vec<String> = [
-            renew(&holder(), claim().ttl, claim().now),
-            checkpoint(&holder(), &Checkpoint::shard_end(), 3, claim().now),
-            release(&holder()),
-            ask("b"),
-            acquire_absent(claim(), 7),
-        ]
-        .into_iter()
-        .map(|write| write.update)
-        .collect();
-        assert_eq!(
-            updates,
-            [
-                "SET #counter = #counter + :one, #ttl_ms = :ttl_ms, #renewed_at = :now",
-                "SET #checkpoint = :checkpoint, #cp_no = :cp_no, #checkpointed_at = :now",
-                "REMOVE #owner, #grant",
-                "SET #asked_by = :asker, #ask_lapses = #counter + :renewals",
-                ACQUIRE,
-            ]
-        );
-        for part in [
-            "#epoch = if_not_exists(#epoch, :seen) + :one",
-            "#cp_no = :zero",
-            "REMOVE #asked_by, #ask_lapses",
-        ] {
-            assert!(ACQUIRE.contains(part), "{part}");
-        }
-    }
-
-    #[test]
-    fn the_values_are_those_that_were_seen_and_claimed() {
-        let values = acquire_expired(claim(), &holder(), 42).values();
-        let expected = [
-            (":owner", text("a")),
-            (":epoch", number(7)),
-            (":counter", number(42)),
-            (":new_owner", text("b")),
-            (":grant", text("t0k3n")),
-            (":ttl_ms", number(10_000)),
-            (":seen", number(7)),
-        ];
-        for (name, value) in expected {
-            assert_eq!(values[name], value, "{name}");
-        }
-    }
-}
+mod tests;

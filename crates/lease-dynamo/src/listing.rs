@@ -1,6 +1,7 @@
 //! Many rows at once: by their keys or by a scan of the whole table, whichever costs fewer read units.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -29,7 +30,7 @@ const LOOK_AGAIN: u32 = 100;
 
 /// How to read a number of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+enum Way {
     /// By their keys: a read unit each.
     Keys,
     /// By a scan, given up where it has cost so many read units.
@@ -47,7 +48,7 @@ pub(crate) struct Economy {
 impl Economy {
     /// The way that costs less, as far as is known. A table of unknown size is scanned, at no more than the
     /// other way would cost.
-    pub(crate) fn choose(&mut self, keys: usize) -> Way {
+    fn choose(&mut self, keys: usize) -> Way {
         #[expect(clippy::cast_precision_loss, reason = "a number of shards")]
         let by_keys = keys as f64;
         if keys <= 1 {
@@ -68,24 +69,71 @@ impl Economy {
         Way::Keys
     }
 
-    /// What a scan has cost, given up or not; `None` where it failed.
-    pub(crate) fn scanned(&mut self, units: Option<f64>) {
+    /// What a scan has cost, given up or not; `None` where nothing was learned.
+    fn scanned(&mut self, units: Option<f64>) {
         self.scan = units;
     }
+
+    /// A scan failed where the keys could be read: it costs more than any number of them, for a while.
+    fn scan_failed(&mut self) {
+        self.scan = Some(f64::INFINITY);
+        self.listings_by_keys = 0;
+    }
+}
+
+/// Reads the rows of these keys that there are.
+pub(crate) async fn read(
+    calls: &Calls,
+    economy: &Mutex<Economy>,
+    keys: &BTreeMap<String, LeaseKey>,
+    seed: u64,
+) -> Result<HashMap<LeaseKey, Row>, LeaseError> {
+    let Way::Scan { at_most } = lock(economy).choose(keys.len()) else {
+        return by_keys(calls, keys, seed).await;
+    };
+    match scan(calls, keys, at_most).await {
+        Ok(Scanned { units, rows }) => {
+            lock(economy).scanned(Some(units));
+            match rows {
+                Some(rows) => Ok(rows),
+                None => by_keys(calls, keys, seed).await,
+            }
+        }
+        // Asking for each key would say the same, or make it worse.
+        Err(error @ (LeaseError::Corrupt { .. } | LeaseError::Throttled { .. })) => {
+            lock(economy).scanned(None);
+            Err(error)
+        }
+        // The keys may be within reach where a scan is not: it may not be allowed, or never make it within its
+        // time limit.
+        Err(_) => {
+            let rows = by_keys(calls, keys, seed).await;
+            match rows {
+                Ok(_) => lock(economy).scan_failed(),
+                Err(_) => lock(economy).scanned(None),
+            }
+            rows
+        }
+    }
+}
+
+fn lock(economy: &Mutex<Economy>) -> MutexGuard<'_, Economy> {
+    // Every change is made whole or not at all.
+    economy.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The items of a scan by their keys.
 #[derive(Debug)]
-pub(crate) struct Scanned {
-    pub(crate) units: f64,
+struct Scanned {
+    units: f64,
     /// `None` where the scan was given up.
-    pub(crate) rows: Option<HashMap<LeaseKey, Row>>,
+    rows: Option<HashMap<LeaseKey, Row>>,
 }
 
 /// Scans the table, and keeps what was asked for.
-pub(crate) async fn scan(
+async fn scan(
     calls: &Calls,
-    keys: &HashMap<String, LeaseKey>,
+    keys: &BTreeMap<String, LeaseKey>,
     at_most: f64,
 ) -> Result<Scanned, LeaseError> {
     let mut rows = HashMap::with_capacity(keys.len());
@@ -120,15 +168,20 @@ pub(crate) async fn scan(
 }
 
 /// Reads each key, a hundred at a time.
-pub(crate) async fn by_keys(
+async fn by_keys(
     calls: &Calls,
-    keys: &HashMap<String, LeaseKey>,
-    jitter: u64,
+    keys: &BTreeMap<String, LeaseKey>,
+    seed: u64,
 ) -> Result<HashMap<LeaseKey, Row>, LeaseError> {
     let names: Vec<String> = keys.keys().cloned().collect();
-    let batches: Vec<Vec<String>> = names.chunks(BATCH).map(<[String]>::to_vec).collect();
+    // Batches that are throttled together must not come back together.
+    let mut jitter = fastrand::Rng::with_seed(seed);
+    let batches: Vec<(Vec<String>, u64)> = names
+        .chunks(BATCH)
+        .map(|batch| (batch.to_vec(), jitter.u64(..)))
+        .collect();
     let items: Vec<Vec<Item>> = stream::iter(batches)
-        .map(|batch| whole_batch(calls.clone(), batch, jitter))
+        .map(|(batch, jitter)| whole_batch(calls.clone(), batch, jitter))
         .buffer_unordered(BATCHES_AT_ONCE)
         .try_collect()
         .await?;
@@ -174,10 +227,8 @@ async fn whole_batch(
 }
 
 /// The keys by their texts, each once.
-pub(crate) fn by_name(keys: &[LeaseKey]) -> HashMap<String, LeaseKey> {
-    let distinct: HashSet<&LeaseKey> = keys.iter().collect();
-    distinct
-        .into_iter()
+pub(crate) fn by_name(keys: &[LeaseKey]) -> BTreeMap<String, LeaseKey> {
+    keys.iter()
         .map(|key| (key.to_string(), key.clone()))
         .collect()
 }
@@ -236,6 +287,17 @@ mod tests {
         assert_eq!(ways[0], Way::Keys);
 
         economy.scanned(Some(1.0));
+        assert_eq!(economy.choose(10), Way::Scan { at_most: 10.0 });
+    }
+
+    #[test]
+    fn a_scan_that_failed_is_tried_again_a_hundred_listings_later_whatever_their_size() {
+        let mut economy = Economy::default();
+        economy.scanned(Some(1.0));
+        economy.scan_failed();
+        for keys in 2..=LOOK_AGAIN as usize + 1 {
+            assert_eq!(economy.choose(keys), Way::Keys);
+        }
         assert_eq!(economy.choose(10), Way::Scan { at_most: 10.0 });
     }
 

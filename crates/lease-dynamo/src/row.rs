@@ -8,24 +8,11 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey};
 
+use crate::error::damaged;
+use crate::names;
+
 /// The format that this version writes, and the only one that it understands.
 pub(crate) const FORMAT: u64 = 1;
-
-/// The names of the attributes.
-pub(crate) mod attribute {
-    /// The partition key: `stream:shard`.
-    pub(crate) const LEASE_KEY: &str = "lease_key";
-    pub(crate) const FORMAT: &str = "format";
-    pub(crate) const OWNER: &str = "owner";
-    pub(crate) const EPOCH: &str = "epoch";
-    pub(crate) const COUNTER: &str = "counter";
-    pub(crate) const TTL_MS: &str = "ttl_ms";
-    pub(crate) const GRANT: &str = "grant";
-    pub(crate) const CP_NO: &str = "cp_no";
-    pub(crate) const CHECKPOINT: &str = "checkpoint";
-    pub(crate) const ASKED_BY: &str = "asked_by";
-    pub(crate) const ASK_LAPSES: &str = "ask_lapses";
-}
 
 /// An item as DynamoDB's API has it.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -33,77 +20,97 @@ pub(crate) type Item = HashMap<String, AttributeValue>;
 /// One lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Who holds it; `None` after a release.
-    pub(crate) owner: Option<String>,
+    /// `None` after a release.
+    pub(crate) held: Option<Held>,
     /// The number of its last acquisition.
     pub(crate) epoch: u64,
     /// Goes up with every acquisition and renewal.
     pub(crate) counter: u64,
     pub(crate) ttl: Duration,
-    /// The token of the acquisition that holds it.
-    pub(crate) grant: Option<String>,
     /// The number of the holder's last checkpoint call that took effect.
     pub(crate) cp_no: u64,
     pub(crate) checkpoint: Option<Checkpoint>,
-    ask: Option<Ask>,
+    pub(crate) ask: Option<Ask>,
+}
+
+/// By whom a lease is held, and by which acquisition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) owner: String,
+    /// The token of the acquisition.
+    pub(crate) grant: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Ask {
-    by: String,
+pub(crate) struct Ask {
+    pub(crate) by: String,
     /// The counter at which it lapses.
-    lapses: u64,
+    pub(crate) lapses: u64,
+}
+
+/// A holder as a call presents it to the row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Presented<'a> {
+    pub(crate) holder: &'a Holder,
+    /// The token of its acquisition, where this instance knows it. Owner and epoch alone can come twice, where
+    /// rows are deleted by hand and two processes bear one name.
+    pub(crate) grant: Option<&'a str>,
 }
 
 impl Row {
     /// Reads the item that the table holds for a key.
     pub(crate) fn decode(table: &str, key: &LeaseKey, item: &Item) -> Result<Self, LeaseError> {
-        Self::read(key, item).map_err(|what| {
-            LeaseError::corrupt(format!(
-                "the item {key} of DynamoDB table {table}: {what}. It is left as it is; \
-                 correct it by hand, or delete it while nobody reads the shard"
-            ))
-        })
+        Self::read(key, item).map_err(|what| damaged(table, key, &what))
     }
 
     /// The same, with nothing but what is wrong for an error.
+    ///
+    /// As much of it as a condition can tell is also `expressions::UNDERSTOOD`.
     pub(crate) fn read(key: &LeaseKey, item: &Item) -> Result<Self, String> {
-        let format = required(number(item, attribute::FORMAT)?, attribute::FORMAT)?;
+        let format = required(number(item, names::FORMAT)?, names::FORMAT)?;
         if format != FORMAT {
             return Err(format!(
-                "its format is {format}, and this version understands {FORMAT} alone"
+                "its {} is {format}, and this version understands {FORMAT} alone",
+                names::FORMAT
             ));
         }
-        let named = text(item, attribute::LEASE_KEY)?;
+        let named = text(item, names::LEASE_KEY)?;
         if named.is_none_or(|named| named != key.to_string()) {
-            return Err(format!("its {} is {named:?}", attribute::LEASE_KEY));
+            return Err(format!("its {} is {named:?}", names::LEASE_KEY));
         }
-        let owner = text(item, attribute::OWNER)?;
-        if owner == Some("") {
-            return Err(format!("its {} is empty", attribute::OWNER));
-        }
-        let checkpoint = match text(item, attribute::CHECKPOINT)? {
-            None => None,
-            Some(text) => Some(text.parse().map_err(|error| format!("{error}"))?),
+        let held = match (text(item, names::OWNER)?, text(item, names::GRANT)?) {
+            (None, None) => None,
+            (Some(owner), Some(grant)) => Some(Held {
+                owner: owner.to_owned(),
+                grant: grant.to_owned(),
+            }),
+            (Some(_), None) => return Err(without(names::OWNER, names::GRANT)),
+            (None, Some(_)) => return Err(without(names::GRANT, names::OWNER)),
         };
-        let ask = match text(item, attribute::ASKED_BY)? {
+        let checkpoint = match text(item, names::CHECKPOINT)? {
+            None => None,
+            Some(text) => Some(
+                text.parse()
+                    .map_err(|error| format!("its {}: {error}", names::CHECKPOINT))?,
+            ),
+        };
+        let ask = match text(item, names::ASKED_BY)? {
             None => None,
             Some(by) => Some(Ask {
                 by: by.to_owned(),
-                lapses: required(number(item, attribute::ASK_LAPSES)?, attribute::ASK_LAPSES)?,
+                lapses: required(number(item, names::ASK_LAPSES)?, names::ASK_LAPSES)?,
             }),
         };
-        let ttl_ms = required(number(item, attribute::TTL_MS)?, attribute::TTL_MS)?;
+        let ttl_ms = required(number(item, names::TTL_MS)?, names::TTL_MS)?;
         if ttl_ms == 0 {
-            return Err(format!("its {} is 0", attribute::TTL_MS));
+            return Err(format!("its {} is 0", names::TTL_MS));
         }
         Ok(Self {
-            owner: owner.map(str::to_owned),
-            epoch: required(number(item, attribute::EPOCH)?, attribute::EPOCH)?,
-            counter: required(number(item, attribute::COUNTER)?, attribute::COUNTER)?,
+            held,
+            epoch: required(number(item, names::EPOCH)?, names::EPOCH)?,
+            counter: required(number(item, names::COUNTER)?, names::COUNTER)?,
             ttl: Duration::from_millis(ttl_ms),
-            grant: text(item, attribute::GRANT)?.map(str::to_owned),
-            cp_no: required(number(item, attribute::CP_NO)?, attribute::CP_NO)?,
+            cp_no: required(number(item, names::CP_NO)?, names::CP_NO)?,
             checkpoint,
             ask,
         })
@@ -111,15 +118,24 @@ impl Row {
 
     /// The present holder, whether its lease is live or has expired.
     pub(crate) fn holder(&self) -> Option<Holder> {
-        let owner = self.owner.clone()?;
+        let owner = self.held.as_ref()?.owner.clone();
         Some(Holder {
             owner,
             epoch: self.epoch,
         })
     }
 
-    pub(crate) fn is_held_by(&self, holder: &Holder) -> bool {
-        self.epoch == holder.epoch && self.owner.as_deref() == Some(&holder.owner)
+    /// The token of the acquisition that holds it.
+    pub(crate) fn grant(&self) -> Option<&str> {
+        Some(self.held.as_ref()?.grant.as_str())
+    }
+
+    pub(crate) fn is_held_by(&self, presented: Presented<'_>) -> bool {
+        self.epoch == presented.holder.epoch
+            && self.held.as_ref().is_some_and(|held| {
+                held.owner == presented.holder.owner
+                    && presented.grant.is_none_or(|grant| held.grant == grant)
+            })
     }
 
     /// Who asks for the lease, or had asked for it when it was released.
@@ -144,6 +160,7 @@ pub(crate) fn ttl_ms(ttl: Duration) -> u64 {
 fn text<'a>(item: &'a Item, name: &str) -> Result<Option<&'a str>, String> {
     match item.get(name) {
         None => Ok(None),
+        Some(AttributeValue::S(text)) if text.is_empty() => Err(format!("its {name} is empty")),
         Some(AttributeValue::S(text)) => Ok(Some(text)),
         Some(_) => Err(format!("its {name} is no string")),
     }
@@ -160,6 +177,10 @@ fn number(item: &Item, name: &str) -> Result<Option<u64>, String> {
     }
 }
 
+fn without(there: &str, missing: &str) -> String {
+    format!("it has {there} and no {missing}, which come and go together")
+}
+
 fn required<T>(value: Option<T>, name: &str) -> Result<T, String> {
     value.ok_or_else(|| format!("it has no {name}"))
 }
@@ -169,16 +190,16 @@ fn required<T>(value: Option<T>, name: &str) -> Result<T, String> {
 ///
 /// [sizes]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 pub(crate) fn size(item: &Item) -> usize {
-    item.iter()
-        .map(|(name, value)| {
-            name.len()
-                + match value {
-                    AttributeValue::S(text) => text.len(),
-                    AttributeValue::N(digits) => digits.len().div_ceil(2) + 1,
-                    _ => 0,
-                }
-        })
-        .sum()
+    let mut bytes = 0;
+    for (name, value) in item {
+        bytes += name.len();
+        bytes += match value {
+            AttributeValue::S(text) => text.len(),
+            AttributeValue::N(digits) => digits.len().div_ceil(2) + 1,
+            _ => 0,
+        };
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -230,7 +251,10 @@ pub(crate) mod tests {
         let row = Row::decode("leases", &key(), &item()).unwrap();
         let holder = row.holder().unwrap();
         assert_eq!(holder.epoch, 7);
-        assert!(row.is_held_by(&holder));
+        let presented = |holder, grant| Presented { holder, grant };
+        assert!(row.is_held_by(presented(&holder, None)));
+        assert!(row.is_held_by(presented(&holder, Some("0123456789abcdef"))));
+        assert!(!row.is_held_by(presented(&holder, Some("another"))));
         assert_eq!(row.ttl, Duration::from_secs(10));
         assert_eq!(row.asker(), Some("ip-10-0-1-18.eu-central-1-4242-77aa01"));
         assert!(!row.is_finished());
@@ -260,7 +284,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_named_with_its_table_and_its_key() {
-        let table: [(&str, Option<AttributeValue>, &str); 15] = [
+        let table: [(&str, Option<AttributeValue>, &str); 18] = [
             ("format", None, "has no format"),
             ("format", Some(n(2)), "format is 2"),
             ("format", Some(s("1")), "format is no number"),
@@ -271,6 +295,9 @@ pub(crate) mod tests {
             ),
             ("owner", Some(s("")), "owner is empty"),
             ("owner", Some(n(1)), "owner is no string"),
+            ("owner", None, "has grant and no owner"),
+            ("grant", None, "has owner and no grant"),
+            ("asked_by", Some(s("")), "asked_by is empty"),
             ("epoch", None, "has no epoch"),
             (
                 "epoch",
@@ -292,7 +319,7 @@ pub(crate) mod tests {
             (
                 "checkpoint",
                 Some(s("LATEST")),
-                "\"LATEST\" is no checkpoint",
+                "checkpoint: \"LATEST\" is no checkpoint",
             ),
             ("ask_lapses", None, "has no ask_lapses"),
             (
@@ -357,13 +384,11 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn whatever_stands_in_an_item_it_reads_or_is_corrupt(
-            name in 0..14_usize,
+            name in proptest::sample::select(names::ALL.to_vec()),
             value in values(),
         ) {
             let mut item = item();
-            let mut names: Vec<String> = item.keys().cloned().collect();
-            names.sort();
-            item.insert(names[name].clone(), value);
+            item.insert(name.to_owned(), value);
             let read = Row::decode("leases", &key(), &item);
             let is_fine = matches!(read, Ok(_) | Err(LeaseError::Corrupt { .. }));
             prop_assert!(is_fine, "{read:?}");

@@ -13,7 +13,8 @@ use crate::row::{FORMAT, Item, Row};
 pub enum LeaseRow {
     /// A lease.
     Lease(LeaseItem),
-    /// An item that this version does not understand, and that none of its calls overwrites.
+    /// An item that this version does not understand.
+    #[non_exhaustive]
     Unknown {
         /// Its `lease_key`.
         lease_key: String,
@@ -79,7 +80,7 @@ fn row(name: &str, item: &Item) -> LeaseRow {
             counter: row.counter,
             ttl: row.ttl,
             asked_by: row.asker().map(str::to_owned),
-            owner: row.owner,
+            owner: row.held.map(|held| held.owner),
             checkpoint: row.checkpoint,
             format: FORMAT,
         }),

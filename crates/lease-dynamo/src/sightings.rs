@@ -4,20 +4,29 @@
 //! been seen for a whole lease time, counted from the arrival of the answer that first showed them. Nothing
 //! here makes a call or reads a clock.
 
-use std::collections::HashMap;
-use std::time::Duration;
+mod sighting;
+
+use std::collections::BTreeMap;
 
 use lease_core::{Holder, LeaseKey, LeaseState};
 use tokio::time::Instant;
 
 use crate::row::Row;
+use crate::sightings::sighting::Sighting;
 
-/// So many keys are remembered, or twice as many as the longest listing has, where that is more.
+/// So many keys are remembered, and then twice as many as are still needed, where that is more.
 const CAPACITY: usize = 65_536;
 
-/// When a call was sent, in the order of all calls.
+/// A call as it was sent: its place in the order of all calls, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    place: Place,
+    at: Instant,
+}
+
+/// The first call has 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ticket(u64);
+struct Place(u64);
 
 /// What an acquisition finds, as far as this instance can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,138 +46,98 @@ pub(crate) enum Attempt {
         epoch: u64,
         reservation_counts: bool,
     },
-    /// Take it from this holder where the counter still stands there.
-    Expired { from: Holder, counter: u64 },
-    /// Adopt what this acquisition was granted without an answer.
-    Unanswered { from: Holder, grant: String },
+    /// Take it from this holder where the row is still as it was seen.
+    Expired { from: Holder, seen: Expired },
+    /// Adopt what an acquisition of this instance's was granted, of which nobody knows.
+    Unclaimed { from: Holder, grant: String },
     /// Only look: the row has vanished, and counts as held.
     Look,
+}
+
+/// What has been seen to stand still for a lease time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expired {
+    /// The token of the acquisition that held the lease. Owner, epoch and counter alone can come twice, where a
+    /// row is deleted by hand and begun anew.
+    pub(crate) grant: String,
+    pub(crate) counter: u64,
 }
 
 /// All that was seen.
 #[derive(Debug)]
 pub(crate) struct Sightings {
-    rows: HashMap<LeaseKey, Sighting>,
-    calls: u64,
-    capacity: usize,
-}
-
-/// What tells one state of a row from the next. A release changes no counter, but it comes after everything
-/// else of its epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Version {
-    epoch: u64,
-    counter: u64,
-    owner: Option<String>,
-    grant: Option<String>,
-}
-
-impl Version {
-    fn of(row: &Row) -> Self {
-        Self {
-            epoch: row.epoch,
-            counter: row.counter,
-            owner: row.owner.clone(),
-            grant: row.grant.clone(),
-        }
-    }
-
-    fn is_after(&self, other: &Self) -> bool {
-        let order = |version: &Self| (version.epoch, version.counter, version.owner.is_none());
-        order(self) > order(other)
-    }
-
-    /// Whether it is an earlier state of the very same acquisition, which a row never goes back to.
-    fn is_before_in_the_same_grant(&self, other: &Self) -> bool {
-        self.epoch == other.epoch
-            && self.grant.is_some()
-            && self.grant == other.grant
-            && self.counter < other.counter
-    }
-}
-
-#[derive(Debug)]
-struct Sighting {
-    /// The row as it was last seen.
-    version: Version,
-    ttl: Duration,
-    asker: Option<String>,
-    finished: bool,
-    /// The arrival of the answer that first showed this version.
-    since: Instant,
-    /// The arrival of the answer that first showed no row, if the last one did.
-    gone_since: Option<Instant>,
-    /// The last call that was sent before that arrival: what is sent later shows nothing older.
-    as_of: Ticket,
-    /// The highest epoch that was ever seen.
-    highest: u64,
-    /// Whether this instance was granted the acquisition that the version shows.
-    ours: bool,
-    /// The last call that looked at it.
-    touched: Ticket,
+    rows: BTreeMap<LeaseKey, Sighting>,
+    sent: u64,
+    /// At so many rows those that are done with are forgotten.
+    room: usize,
 }
 
 impl Default for Sightings {
     fn default() -> Self {
         Self {
-            rows: HashMap::new(),
-            calls: 0,
-            capacity: CAPACITY,
+            rows: BTreeMap::new(),
+            sent: 0,
+            room: CAPACITY,
         }
     }
 }
 
 impl Sightings {
     /// A call is about to be sent.
-    pub(crate) fn send(&mut self) -> Ticket {
-        self.calls += 1;
-        Ticket(self.calls)
+    pub(crate) fn send(&mut self, now: Instant) -> Sent {
+        self.sent += 1;
+        Sent {
+            place: Place(self.sent),
+            at: now,
+        }
     }
 
-    /// The answer to a call has arrived, and shows the row, or that there is none: what is known now.
+    /// The last call that was sent before the answer that arrives now.
+    fn arrival(&self) -> Place {
+        Place(self.sent)
+    }
+
+    /// The answer to a call has arrived, and shows the row, or that there is none: what is known now. That is
+    /// more than the answer says where the answer to a later call was here first.
     pub(crate) fn observe(
         &mut self,
         key: &LeaseKey,
         row: Option<&Row>,
-        sent: Ticket,
+        sent: Sent,
         now: Instant,
     ) -> LeaseState {
-        let arrived = Ticket(self.calls);
-        let Some(row) = row else {
-            let Some(sighting) = self.rows.get_mut(key) else {
-                return LeaseState::default();
-            };
-            sighting.touched = arrived;
-            if sent <= sighting.as_of {
-                // Sent before the row was last seen, so it may be older than that.
-                return LeaseState::default();
-            }
-            if sighting.gone_since.is_none() {
-                sighting.gone_since = Some(now);
-                sighting.as_of = arrived;
-            }
-            return sighting.without_row(now);
-        };
+        let arrival = self.arrival();
         if let Some(sighting) = self.rows.get_mut(key) {
-            sighting.touched = arrived;
-            sighting.saw(row, sent, arrived, now);
-            return sighting.with_row(row, now);
+            match row {
+                Some(row) => sighting.saw(row, sent, arrival, now),
+                None => sighting.saw_nothing(sent, arrival, now),
+            }
+            return sighting.state(now);
         }
-        self.make_room();
-        let sighting = Sighting::first(row, arrived, now);
-        let state = sighting.with_row(row, now);
-        self.rows.insert(key.clone(), sighting);
-        state
+        match row {
+            Some(row) => self.insert(key, Sighting::first(row, arrival, now), now),
+            None => LeaseState::default(),
+        }
     }
 
-    /// The row shows an acquisition that was granted to this instance.
-    pub(crate) fn granted(&mut self, key: &LeaseKey, row: &Row, sent: Ticket, now: Instant) {
+    /// The row shows a lease that a call of this instance's has acquired or renewed.
+    pub(crate) fn kept(&mut self, key: &LeaseKey, row: &Row, sent: Sent, now: Instant) {
         self.observe(key, Some(row), sent, now);
-        if let Some(sighting) = self.rows.get_mut(key)
-            && sighting.version.epoch == row.epoch
-        {
-            sighting.ours = true;
+        if let Some(sighting) = self.rows.get_mut(key) {
+            sighting.kept(row, sent);
         }
+    }
+
+    /// A call of this instance's has deleted the row, which was done with and is shown as it was.
+    pub(crate) fn cleared(&mut self, key: &LeaseKey, row: &Row, sent: Sent, now: Instant) {
+        let arrival = self.arrival();
+        if let Some(sighting) = self.rows.get_mut(key) {
+            sighting.cleared(row, sent, arrival, now);
+            return;
+        }
+        let mut sighting = Sighting::first(row, arrival, now);
+        sighting.cleared(row, sent, arrival, now);
+        self.insert(key, sighting, now);
     }
 
     /// What an acquisition by this owner would find.
@@ -182,183 +151,38 @@ impl Sightings {
         }
     }
 
-    /// The token of the acquisition that holds the row, as it was last seen.
+    /// The acquisition that holds the row, as it was last seen.
     pub(crate) fn grant(&self, key: &LeaseKey) -> Option<(Holder, &str)> {
-        let sighting = self.rows.get(key).filter(|s| s.gone_since.is_none())?;
-        Some((sighting.holder()?, sighting.version.grant.as_deref()?))
+        self.rows.get(key)?.grant()
     }
 
-    /// So many keys are looked at together, so all of them must fit.
-    pub(crate) fn fit(&mut self, keys: usize) {
-        self.capacity = self.capacity.max(keys.saturating_mul(2));
+    /// The token of this holder's acquisition, if it is one of this instance's.
+    pub(crate) fn own_grant(&self, key: &LeaseKey, holder: &Holder) -> Option<&str> {
+        self.rows.get(key)?.own_grant(holder)
     }
 
-    /// Forgets the half that nobody has looked at for longest. What is forgotten counts from anew, so that a
-    /// lease is found expired later, never sooner.
+    /// What of the row has been seen for a whole lease time, if it has.
+    pub(crate) fn expired(&self, key: &LeaseKey, now: Instant) -> Option<Expired> {
+        self.rows.get(key)?.expired(now)
+    }
+
+    fn insert(&mut self, key: &LeaseKey, sighting: Sighting, now: Instant) -> LeaseState {
+        self.make_room();
+        let state = sighting.state(now);
+        self.rows.insert(key.clone(), sighting);
+        state
+    }
+
+    /// Forgets the rows that are done with. Any other may vanish at any time, and then counts as held, with the
+    /// epoch that it had, for whoever saw it: there is no time after which that would not matter.
     fn make_room(&mut self) {
-        if self.rows.len() < self.capacity {
+        if self.rows.len() < self.room {
             return;
         }
-        let mut touched: Vec<Ticket> = self.rows.values().map(|s| s.touched).collect();
-        let middle = touched.len() / 2;
-        let (_, &mut median, _) = touched.select_nth_unstable(middle);
-        self.rows.retain(|_, sighting| sighting.touched > median);
+        self.rows.retain(|_, sighting| !sighting.is_done_with());
+        // Looking through all of them is not worth it before there are twice as many.
+        self.room = CAPACITY.max(self.rows.len() * 2);
     }
-}
-
-impl Sighting {
-    fn first(row: &Row, arrived: Ticket, now: Instant) -> Self {
-        Self {
-            version: Version::of(row),
-            ttl: row.ttl,
-            asker: row.asker().map(str::to_owned),
-            finished: row.is_finished(),
-            since: now,
-            gone_since: None,
-            as_of: arrived,
-            highest: row.epoch,
-            ours: false,
-            touched: arrived,
-        }
-    }
-
-    fn saw(&mut self, row: &Row, sent: Ticket, arrived: Ticket, now: Instant) {
-        let version = Version::of(row);
-        let is_later = sent > self.as_of;
-        let is_news = if is_later {
-            !version.is_before_in_the_same_grant(&self.version)
-        } else {
-            version.is_after(&self.version)
-        };
-        let is_same = version == self.version && self.gone_since.is_none();
-        if !is_news && !is_same {
-            return;
-        }
-        self.asker = row.asker().map(str::to_owned);
-        self.finished = row.is_finished();
-        if is_same {
-            return;
-        }
-        self.ours = self.ours
-            && version.owner.is_some()
-            && version.epoch == self.version.epoch
-            && version.owner == self.version.owner;
-        self.highest = self.highest.max(version.epoch);
-        self.version = version;
-        self.ttl = row.ttl;
-        self.since = now;
-        self.gone_since = None;
-        self.as_of = arrived;
-    }
-
-    fn holder(&self) -> Option<Holder> {
-        let owner = self.version.owner.clone()?;
-        Some(Holder {
-            owner,
-            epoch: self.version.epoch,
-        })
-    }
-
-    /// Whether the row was done with when it was last seen, so that its absence is no surprise.
-    fn was_to_go(&self) -> bool {
-        self.finished && self.version.owner.is_none()
-    }
-
-    fn outlook(&self, owner: &str, now: Instant) -> Outlook {
-        if let Some(gone_since) = self.gone_since {
-            let was_its_own = self.ours && self.version.owner.as_deref() == Some(owner);
-            let free = was_its_own || self.was_to_go() || left(gone_since, self.ttl, now).is_none();
-            let attempt = match free {
-                true => Attempt::Absent { seen: self.highest },
-                false => Attempt::Look,
-            };
-            return Outlook { free, attempt };
-        }
-        let epoch = self.version.epoch;
-        let Some(from) = self.holder() else {
-            let is_reserved = self.asker.as_deref().is_some_and(|asker| asker != owner);
-            let is_over = left(self.since, self.ttl / 2, now).is_none();
-            return Outlook {
-                free: !is_reserved || is_over,
-                attempt: Attempt::Released {
-                    epoch,
-                    reservation_counts: !is_over,
-                },
-            };
-        };
-        if left(self.since, self.ttl, now).is_none() {
-            let counter = self.version.counter;
-            return Outlook {
-                free: true,
-                attempt: Attempt::Expired { from, counter },
-            };
-        }
-        // Held as far as is known. It may have been released since, in which case it is granted at once;
-        // otherwise the refusal is the next sighting.
-        Outlook {
-            free: false,
-            attempt: Attempt::Released {
-                epoch,
-                reservation_counts: true,
-            },
-        }
-    }
-
-    fn with_row(&self, row: &Row, now: Instant) -> LeaseState {
-        let known = LeaseState {
-            checkpoint: row.checkpoint.clone(),
-            holder: row.holder(),
-            epoch: row.epoch,
-            ..LeaseState::default()
-        };
-        let asker = row.asker().map(str::to_owned);
-        if row.owner.is_some() {
-            // Where the row is older than what was seen last, its holder gets the benefit of the doubt.
-            let left = left(self.since, row.ttl, now);
-            return LeaseState {
-                live: left.is_some(),
-                expires_in: left,
-                asked_by: asker,
-                ..known
-            };
-        }
-        match (asker, left(self.since, row.ttl / 2, now)) {
-            (Some(asker), Some(left)) => LeaseState {
-                expires_in: Some(left),
-                asked_by: Some(asker),
-                ..known
-            },
-            _ => known,
-        }
-    }
-
-    fn without_row(&self, now: Instant) -> LeaseState {
-        if self.was_to_go() {
-            return LeaseState::default();
-        }
-        let known = LeaseState {
-            epoch: self.highest,
-            ..LeaseState::default()
-        };
-        let left = self
-            .gone_since
-            .and_then(|gone_since| left(gone_since, self.ttl, now));
-        match left {
-            Some(left) => LeaseState {
-                holder: self.holder(),
-                live: true,
-                expires_in: Some(left),
-                ..known
-            },
-            None => known,
-        }
-    }
-}
-
-/// How much is left of `span` since `since`; `None` once it is over, which it is at its very end.
-fn left(since: Instant, span: Duration, now: Instant) -> Option<Duration> {
-    span.checked_sub(now.saturating_duration_since(since))
-        .filter(|left| !left.is_zero())
 }
 
 #[cfg(test)]

@@ -14,13 +14,14 @@ use lease_core::{
 };
 use tokio::time::Instant;
 
-use crate::calls::{Calls, Written};
+use crate::calls::{Calls, Deleted, Written};
+use crate::chance::{Chance, ambient_seed};
 use crate::expressions::{self, Claim};
 use crate::grants::{Acquisition, Grants};
-use crate::listing::{self, Economy, Way};
-use crate::row::Row;
+use crate::listing::{self, Economy};
+use crate::row::{Presented, Row};
 use crate::rows::{self, LeaseRow};
-use crate::sightings::{Attempt, Outlook, Sightings, Ticket};
+use crate::sightings::{Attempt, Outlook, Sent, Sightings};
 use crate::table;
 
 /// How often an acquisition is tried where the row changes meanwhile. A row that changes so fast is taken.
@@ -29,7 +30,8 @@ const TRIES: usize = 4;
 /// Leases on a DynamoDB table; a clone is the same instance of the store.
 ///
 /// Make one for each process, and give clones or an [`Arc`] of it to all who use it: what it has seen of the
-/// leases is what lets it take over those that expire. Making one neither calls DynamoDB nor fails.
+/// leases is what lets it take over those that expire, and it numbers the checkpoints of those that it acquired.
+/// Making one neither calls DynamoDB nor fails.
 ///
 /// Every call may be dropped at any time. It then took effect whole, will still do so, or never will, and the
 /// next call on the lease finds out.
@@ -40,6 +42,7 @@ pub struct DynamoLeaseStore {
 
 struct Inner {
     calls: Calls,
+    chance: Chance,
     sightings: Mutex<Sightings>,
     grants: Grants,
     economy: Mutex<Economy>,
@@ -69,8 +72,9 @@ impl DynamoLeaseStore {
         Self {
             inner: Arc::new(Inner {
                 calls,
+                chance: Chance::new(seed),
                 sightings: Mutex::default(),
-                grants: Grants::new(seed),
+                grants: Grants::default(),
                 economy: Mutex::default(),
                 cp_no: AtomicU64::new(0),
             }),
@@ -111,19 +115,30 @@ impl DynamoLeaseStore {
     }
 
     fn sightings(&self) -> MutexGuard<'_, Sightings> {
-        lock(&self.inner.sightings)
+        // Every change is made whole or not at all.
+        let sightings = self.inner.sightings.lock();
+        sightings.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call is about to be sent.
-    fn send(&self) -> Ticket {
-        self.sightings().send()
+    fn send(&self) -> Sent {
+        self.sightings().send(Instant::now())
+    }
+
+    /// A call of this holder's is about to be sent; the token of its acquisition, if it is known.
+    fn send_as(&self, key: &LeaseKey, holder: &Holder) -> (Sent, Option<String>) {
+        let mut sightings = self.sightings();
+        let sent = sightings.send(Instant::now());
+        let grant = sightings.own_grant(key, holder).map(str::to_owned);
+        (sent, grant)
     }
 
     /// The answer to a call has arrived: what is known of the lease now.
-    fn arrived(&self, key: &LeaseKey, row: Option<&Row>, sent: Ticket) -> LeaseState {
-        let state = self.sightings().observe(key, row, sent, Instant::now());
-        if let (Some(holder), Some(grant)) = (&state.holder, row.and_then(|row| row.grant.as_ref()))
-            && self.inner.grants.is_unanswered(key, holder, grant)
+    fn arrived(&self, key: &LeaseKey, row: Option<&Row>, sent: Sent) -> LeaseState {
+        let mut sightings = self.sightings();
+        let state = sightings.observe(key, row, sent, Instant::now());
+        if let Some((holder, grant)) = sightings.grant(key)
+            && self.inner.grants.is_unclaimed(key, &holder, grant)
         {
             // Nobody relies on a lease of which its owner never heard.
             return LeaseState {
@@ -133,6 +148,10 @@ impl DynamoLeaseStore {
             };
         }
         state
+    }
+
+    fn kept(&self, key: &LeaseKey, row: &Row, sent: Sent) {
+        self.sightings().kept(key, row, sent, Instant::now());
     }
 
     /// Takes the lease if it is free, and answers with the row of its own acquisition.
@@ -163,19 +182,19 @@ impl DynamoLeaseStore {
             let row = match self.calls().write(key, &write).await? {
                 Written::Done(row) => row,
                 // Sent again by the SDK after its answer was lost, it is refused by its own success.
-                Written::Refused(Some(row)) if row.grant.as_deref() == Some(claim.grant) => row,
+                Written::Refused(Some(row)) if row.grant() == Some(claim.grant) => row,
                 Written::Refused(row) => {
                     self.arrived(key, row.as_ref(), sent);
                     continue;
                 }
             };
-            self.sightings().granted(key, &row, sent, Instant::now());
+            self.kept(key, &row, sent);
             return Ok(Some(row));
         }
         Ok(None)
     }
 
-    /// What an acquisition finds: first of all an earlier one of its owner's that ended without an answer.
+    /// What an acquisition finds: first of all an earlier one of its owner's that nobody was granted.
     fn outlook(&self, acquisition: &mut Acquisition<'_>, key: &LeaseKey, owner: &str) -> Outlook {
         let sightings = self.sightings();
         if let Some((from, grant)) = sightings.grant(key)
@@ -184,7 +203,7 @@ impl DynamoLeaseStore {
         {
             return Outlook {
                 free: true,
-                attempt: Attempt::Unanswered {
+                attempt: Attempt::Unclaimed {
                     from,
                     grant: grant.to_owned(),
                 },
@@ -212,12 +231,12 @@ impl LeaseStore for DynamoLeaseStore {
     ) -> Result<Option<Holder>, LeaseError> {
         check_owner(owner)?;
         check_ttl(ttl)?;
-        let mut acquisition = self.inner.grants.begin(key, owner);
+        let token = self.inner.chance.token();
+        let mut acquisition = self.inner.grants.begin(key, owner, token);
         let row = self.take(&mut acquisition, key, owner, ttl).await?;
-        acquisition.answered();
         let holder = row.and_then(|row| row.holder());
         if holder.is_some() {
-            self.inner.grants.settle(key);
+            acquisition.granted();
         }
         Ok(holder)
     }
@@ -229,11 +248,15 @@ impl LeaseStore for DynamoLeaseStore {
         ttl: Duration,
     ) -> Result<Renewal, LeaseError> {
         check_ttl(ttl)?;
-        let sent = self.send();
-        let write = expressions::renew(holder, ttl, &self.calls().now());
+        let (sent, grant) = self.send_as(key, holder);
+        let presented = Presented {
+            holder,
+            grant: grant.as_deref(),
+        };
+        let write = expressions::renew(presented, ttl, &self.calls().now());
         match self.calls().write(key, &write).await? {
             Written::Done(row) => {
-                self.arrived(key, Some(&row), sent);
+                self.kept(key, &row, sent);
                 Ok(match row.asker() {
                     Some(by) => Renewal::Asked { by: by.to_owned() },
                     None => Renewal::Held,
@@ -252,16 +275,21 @@ impl LeaseStore for DynamoLeaseStore {
         holder: &Holder,
         at: &Checkpoint,
     ) -> Result<bool, LeaseError> {
+        check_checkpoint(key, at)?;
         let cp_no = self.inner.cp_no.fetch_add(1, Ordering::Relaxed) + 1;
-        let sent = self.send();
-        let write = expressions::checkpoint(holder, at, cp_no, &self.calls().now());
+        let (sent, grant) = self.send_as(key, holder);
+        let presented = Presented {
+            holder,
+            grant: grant.as_deref(),
+        };
+        let write = expressions::checkpoint(presented, at, cp_no, &self.calls().now());
         let row = match self.calls().write(key, &write).await? {
             Written::Done(row) => Some(row),
             Written::Refused(row) => row,
         };
         self.arrived(key, row.as_ref(), sent);
         // Refused and still the holder's: this call, or a later one, has taken effect already.
-        Ok(row.is_some_and(|row| row.is_held_by(holder)))
+        Ok(row.is_some_and(|row| row.is_held_by(presented)))
     }
 
     async fn read(&self, key: &LeaseKey) -> Result<LeaseState, LeaseError> {
@@ -271,8 +299,11 @@ impl LeaseStore for DynamoLeaseStore {
     }
 
     async fn release(&self, key: &LeaseKey, holder: &Holder) -> Result<(), LeaseError> {
-        let sent = self.send();
-        let write = expressions::release(holder);
+        let (sent, grant) = self.send_as(key, holder);
+        let write = expressions::release(Presented {
+            holder,
+            grant: grant.as_deref(),
+        });
         let row = match self.calls().write(key, &write).await? {
             Written::Done(row) => Some(row),
             Written::Refused(row) => row,
@@ -286,26 +317,9 @@ impl LeaseStore for DynamoLeaseStore {
             return Ok(Vec::new());
         }
         let names = listing::by_name(keys);
-        let sent = {
-            let mut sightings = self.sightings();
-            sightings.fit(names.len());
-            sightings.send()
-        };
-        let way = lock(&self.inner.economy).choose(names.len());
-        let mut rows = None;
-        if let Way::Scan { at_most } = way {
-            let scanned = listing::scan(self.calls(), &names, at_most).await;
-            let units = scanned.as_ref().ok().map(|scanned| scanned.units);
-            lock(&self.inner.economy).scanned(units);
-            rows = scanned?.rows;
-        }
-        let rows = match rows {
-            Some(rows) => rows,
-            None => {
-                let jitter = self.inner.grants.jitter();
-                listing::by_keys(self.calls(), &names, jitter).await?
-            }
-        };
+        let sent = self.send();
+        let seed = self.inner.chance.seed();
+        let rows = listing::read(self.calls(), &self.inner.economy, &names, seed).await?;
         Ok(keys
             .iter()
             .map(|key| self.arrived(key, rows.get(key), sent))
@@ -314,8 +328,12 @@ impl LeaseStore for DynamoLeaseStore {
 
     async fn ask(&self, key: &LeaseKey, owner: &str) -> Result<bool, LeaseError> {
         check_owner(owner)?;
-        let sent = self.send();
-        let (asked, row) = match self.calls().write(key, &expressions::ask(owner)).await? {
+        let (sent, expired) = {
+            let (mut sightings, now) = (self.sightings(), Instant::now());
+            (sightings.send(now), sightings.expired(key, now))
+        };
+        let write = expressions::ask(owner, expired.as_ref());
+        let (asked, row) = match self.calls().write(key, &write).await? {
             Written::Done(row) => (true, Some(row)),
             Written::Refused(row) => (false, row),
         };
@@ -325,22 +343,29 @@ impl LeaseStore for DynamoLeaseStore {
 
     async fn forget(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
         let sent = self.send();
-        let row = self.calls().delete(key, &expressions::forget()).await?;
-        self.arrived(key, row.as_ref(), sent);
-        Ok(row.is_none())
+        match self.calls().delete(key, &expressions::forget()).await? {
+            Deleted::Done(Some(row)) => {
+                self.sightings().cleared(key, &row, sent, Instant::now());
+                Ok(true)
+            }
+            Deleted::Done(None) => {
+                self.arrived(key, None, sent);
+                Ok(true)
+            }
+            Deleted::Refused(row) => {
+                self.arrived(key, row.as_ref(), sent);
+                Ok(row.is_none())
+            }
+        }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is made whole or not at all.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ambient_seed() -> u64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where randomness comes in; a seed replaces it"
-    )]
-    let mut rng = fastrand::Rng::new();
-    rng.u64(..)
+/// Refuses a checkpoint that could not be read back.
+fn check_checkpoint(key: &LeaseKey, at: &Checkpoint) -> Result<(), LeaseError> {
+    match at.to_string().parse::<Checkpoint>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(LeaseError::misconfigured(format!(
+            "{error}; the item {key} stays as it is"
+        ))),
+    }
 }

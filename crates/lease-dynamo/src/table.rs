@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::calls::Calls;
 use crate::error::wrong_key;
-use crate::row::attribute;
+use crate::names;
 
 /// How long a table may take until it can be used; the service takes some ten seconds.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -73,9 +73,9 @@ fn check_key(name: &str, table: &TableDescription) -> Result<(), LeaseError> {
             .map(|attribute| attribute.attribute_type())
     };
     if let [key] = table.key_schema()
-        && key.attribute_name() == attribute::LEASE_KEY
+        && key.attribute_name() == names::LEASE_KEY
         && *key.key_type() == KeyType::Hash
-        && type_of(attribute::LEASE_KEY) == Some(&ScalarAttributeType::S)
+        && type_of(names::LEASE_KEY) == Some(&ScalarAttributeType::S)
     {
         return Ok(());
     }

@@ -130,7 +130,9 @@ async fn watch(store: &DynamoLeaseStore, watch_for: Duration) -> Result<String, 
                 asked_by: lease.asked_by,
                 key: lease.key,
             },
-            LeaseRow::Unknown { lease_key, reason } => Line::Unknown { lease_key, reason },
+            LeaseRow::Unknown {
+                lease_key, reason, ..
+            } => Line::Unknown { lease_key, reason },
         });
         return Ok(render(lines.collect(), watch_for));
     }

@@ -1,11 +1,15 @@
 //! What an observer makes of the rows that it sees, case by case.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use std::time::Duration;
+
 use lease_core::Checkpoint;
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::row::{self, Item};
+use crate::row::{self, Ask, Held};
+
+mod overtaken;
+mod vanished;
 
 const TTL: Duration = Duration::from_secs(10);
 const INSTANT: Duration = Duration::from_nanos(1);
@@ -16,47 +20,63 @@ fn key() -> LeaseKey {
 
 /// A row that `owner` holds, by the acquisition of this epoch.
 fn held(owner: &str, epoch: u64, counter: u64) -> Row {
-    let mut row = free(epoch, counter);
-    row.owner = Some(owner.to_owned());
-    row.grant = Some(format!("grant-{epoch}"));
-    row
+    Row {
+        held: Some(Held {
+            owner: owner.to_owned(),
+            grant: format!("grant-{epoch}"),
+        }),
+        ..free(epoch, counter)
+    }
 }
 
 fn free(epoch: u64, counter: u64) -> Row {
-    let mut item = row::tests::item();
-    for name in ["owner", "grant", "asked_by", "ask_lapses", "checkpoint"] {
-        item.remove(name);
+    Row {
+        held: None,
+        epoch,
+        counter,
+        ttl: TTL,
+        cp_no: 0,
+        checkpoint: None,
+        ask: None,
     }
-    numbered(&item, epoch, counter)
 }
 
 /// What `free` is, reserved for somebody.
 fn reserved(asker: &str, epoch: u64, counter: u64) -> Row {
-    let mut item = row::tests::item();
-    for name in ["owner", "grant"] {
-        item.remove(name);
+    Row {
+        ask: Some(Ask {
+            by: asker.to_owned(),
+            lapses: counter + 4,
+        }),
+        ..free(epoch, counter)
     }
-    let asker = AttributeValue::S(asker.to_owned());
-    item.insert("asked_by".to_owned(), asker);
-    numbered(&item, epoch, counter)
 }
 
-fn numbered(item: &Item, epoch: u64, counter: u64) -> Row {
-    let mut row = Row::decode("leases", &key(), item).unwrap();
-    row.epoch = epoch;
-    row.counter = counter;
-    row
+fn finished(row: Row) -> Row {
+    Row {
+        checkpoint: Some(Checkpoint::shard_end()),
+        ..row
+    }
 }
 
-fn finished(mut row: Row) -> Row {
-    row.checkpoint = Some(Checkpoint::shard_end());
-    row
+fn at(row: Row, cp_no: u64) -> Row {
+    Row {
+        cp_no,
+        checkpoint: Some(Checkpoint::at(cp_no.to_string())),
+        ..row
+    }
 }
 
 /// Sends a call and hears its answer at once.
 fn see(sightings: &mut Sightings, row: Option<&Row>, now: Instant) -> LeaseState {
-    let sent = sightings.send();
+    let sent = sightings.send(now);
     sightings.observe(&key(), row, sent, now)
+}
+
+/// Acquires or renews a lease, with a call that is sent and answered at these times.
+fn keep(sightings: &mut Sightings, row: &Row, sent: Instant, answered: Instant) {
+    let sent = sightings.send(sent);
+    sightings.kept(&key(), row, sent, answered);
 }
 
 fn attempt(sightings: &Sightings, owner: &str, now: Instant) -> (bool, Attempt) {
@@ -64,62 +84,80 @@ fn attempt(sightings: &Sightings, owner: &str, now: Instant) -> (bool, Attempt) 
     (free, attempt)
 }
 
+/// The take-over of what `held` is.
+fn take_over(row: &Row) -> Attempt {
+    Attempt::Expired {
+        from: row.holder().unwrap(),
+        seen: Expired {
+            grant: row.grant().unwrap().to_owned(),
+            counter: row.counter,
+        },
+    }
+}
+
 #[test]
 fn a_lease_expires_one_lease_time_after_the_answer_that_first_showed_it() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
-    assert!(see(&mut sightings, Some(&held("a", 1, 1)), start).live);
+    let row = held("a", 1, 1);
+    assert!(see(&mut sightings, Some(&row), start).live);
 
     let last = start + TTL - INSTANT;
-    let state = see(&mut sightings, Some(&held("a", 1, 1)), last);
+    let state = see(&mut sightings, Some(&row), last);
     assert_eq!((state.live, state.expires_in), (true, Some(INSTANT)));
     assert!(!attempt(&sightings, "b", last).0);
+    assert_eq!(sightings.expired(&key(), last), None);
 
     let over = start + TTL;
-    let state = see(&mut sightings, Some(&held("a", 1, 1)), over);
+    let state = see(&mut sightings, Some(&row), over);
     assert_eq!((state.live, state.expires_in), (false, None));
     assert_eq!(state.holder.unwrap().owner, "a");
-    let from = held("a", 1, 1).holder().unwrap();
-    assert_eq!(
-        attempt(&sightings, "b", over),
-        (true, Attempt::Expired { from, counter: 1 })
-    );
+    let attempt = attempt(&sightings, "b", over);
+    assert_eq!(attempt, (true, take_over(&row)));
+    let seen = sightings.expired(&key(), over).unwrap();
+    assert_eq!((seen.grant.as_str(), seen.counter), ("grant-1", 1));
+}
+
+#[test]
+fn what_nobody_holds_does_not_expire() {
+    let (mut sightings, start) = (Sightings::default(), Instant::now());
+    assert_eq!(sightings.expired(&key(), start), None);
+    see(&mut sightings, Some(&free(1, 1)), start);
+    assert_eq!(sightings.expired(&key(), start + TTL), None);
 }
 
 #[test]
 fn every_change_of_counter_or_holder_counts_from_its_own_arrival() {
     let start = Instant::now();
     let later = start + TTL / 2;
-    for next in [held("a", 1, 2), held("b", 2, 2), held("a", 2, 2)] {
+    let mut begun_anew = held("a", 1, 1);
+    begun_anew.held.as_mut().unwrap().grant = "another".to_owned();
+    let changes = [
+        held("a", 1, 2),
+        held("b", 2, 2),
+        held("a", 2, 2),
+        begun_anew,
+    ];
+    for next in changes {
         let mut sightings = Sightings::default();
         see(&mut sightings, Some(&held("a", 1, 1)), start);
         let state = see(&mut sightings, Some(&next), later);
         assert_eq!(state.expires_in, Some(TTL));
         assert!(!attempt(&sightings, "c", start + TTL).0);
-        assert!(attempt(&sightings, "c", later + TTL).0);
+        let attempt = attempt(&sightings, "c", later + TTL);
+        assert_eq!(attempt, (true, take_over(&next)));
     }
 }
 
 #[test]
-fn an_older_answer_that_arrives_late_is_no_news() {
+fn a_checkpoint_or_an_ask_prolongs_nothing() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
-    let slow = sightings.send();
-    see(&mut sightings, Some(&held("a", 1, 2)), start);
-
-    let later = start + TTL / 2;
-    for older in [Some(&held("a", 1, 1)), Some(&free(0, 0)), None] {
-        sightings.observe(&key(), older, slow, later);
-        assert!(!attempt(&sightings, "b", start + TTL - INSTANT).0);
-        assert!(attempt(&sightings, "b", start + TTL).0, "{older:?}");
-    }
-}
-
-#[test]
-fn a_newer_answer_counts_even_where_its_call_was_sent_before_the_last_sighting() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    let slow = sightings.send();
-    see(&mut sightings, Some(&held("a", 1, 2)), start);
-    let state = sightings.observe(&key(), Some(&held("a", 1, 3)), slow, start + TTL / 2);
-    assert_eq!(state.expires_in, Some(TTL));
+    see(&mut sightings, Some(&held("a", 1, 1)), start);
+    let mut row = at(held("a", 1, 1), 3);
+    row.ask = reserved("b", 1, 1).ask;
+    let state = see(&mut sightings, Some(&row), start + TTL / 2);
+    assert_eq!(state.checkpoint, Some(Checkpoint::at("3")));
+    assert_eq!(state.asked_by.as_deref(), Some("b"));
+    assert_eq!(state.expires_in, Some(TTL / 2));
 }
 
 #[test]
@@ -134,13 +172,11 @@ fn a_replica_that_lags_prolongs_nothing() {
 fn a_row_that_was_begun_anew_counts_though_its_epoch_is_lower() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
     see(&mut sightings, Some(&held("a", 7, 70)), start);
-    let state = see(&mut sightings, Some(&held("b", 1, 1)), start + TTL);
+    let row = held("b", 1, 1);
+    let state = see(&mut sightings, Some(&row), start + TTL);
     assert_eq!((state.epoch, state.live), (1, true));
-    let from = held("b", 1, 1).holder().unwrap();
-    assert_eq!(
-        attempt(&sightings, "c", start + TTL * 2),
-        (true, Attempt::Expired { from, counter: 1 })
-    );
+    let attempt = attempt(&sightings, "c", start + TTL * 2);
+    assert_eq!(attempt, (true, take_over(&row)));
 }
 
 #[test]
@@ -195,114 +231,76 @@ fn a_key_that_nobody_saw_is_taken_where_there_is_no_row() {
 }
 
 #[test]
-fn a_row_that_vanished_counts_as_held_for_one_lease_and_its_epoch_goes_on() {
+fn the_token_of_an_own_acquisition_is_known_for_its_very_holder() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
-    let row = held("a", 7, 70);
-    see(&mut sightings, Some(&row), start);
+    let (own, others) = (held("a", 7, 70), held("b", 8, 71));
+    keep(&mut sightings, &own, start, start);
+    let grant = |sightings: &Sightings, row: &Row| {
+        let grant = sightings.own_grant(&key(), &row.holder().unwrap());
+        grant.map(str::to_owned)
+    };
+    assert_eq!(grant(&sightings, &own).as_deref(), Some("grant-7"));
 
-    let gone = start + TTL * 3;
-    let state = see(&mut sightings, None, gone);
-    assert_eq!(state.holder, row.holder());
-    assert_eq!((state.live, state.expires_in), (true, Some(TTL)));
-    assert_eq!((state.epoch, state.checkpoint), (7, None));
+    // A renewal of its own keeps it known, and so does a row that is another's by now: it is still its own.
+    keep(&mut sightings, &held("a", 7, 71), start, start);
+    see(&mut sightings, Some(&others), start);
+    assert_eq!(grant(&sightings, &own).as_deref(), Some("grant-7"));
+    assert_eq!(grant(&sightings, &others), None);
+    assert_eq!(grant(&sightings, &held("a", 8, 71)), None);
 
-    let last = gone + TTL - INSTANT;
-    see(&mut sightings, None, last);
-    assert_eq!(attempt(&sightings, "b", last), (false, Attempt::Look));
-    let over = gone + TTL;
+    // The answer to an earlier call says nothing of a later acquisition.
+    let slow = sightings.send(start);
+    keep(&mut sightings, &held("a", 9, 72), start, start);
+    sightings.kept(&key(), &own, slow, start);
     assert_eq!(
-        attempt(&sightings, "b", over),
-        (true, Attempt::Absent { seen: 7 })
-    );
-    let state = see(&mut sightings, None, over);
-    assert_eq!((state.holder, state.live, state.epoch), (None, false, 7));
-}
-
-#[test]
-fn a_row_that_vanished_is_its_own_holders_at_once() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    let row = held("a", 7, 70);
-    let sent = sightings.send();
-    sightings.granted(&key(), &row, sent, start);
-    see(&mut sightings, Some(&held("a", 7, 71)), start);
-    see(&mut sightings, None, start);
-
-    assert_eq!(
-        attempt(&sightings, "a", start),
-        (true, Attempt::Absent { seen: 7 })
-    );
-    assert_eq!(attempt(&sightings, "b", start), (false, Attempt::Look));
-}
-
-#[test]
-fn an_owner_of_the_same_name_elsewhere_is_not_the_holder() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    // Granted here, then taken over by the namesake.
-    let sent = sightings.send();
-    sightings.granted(&key(), &held("a", 7, 70), sent, start);
-    see(&mut sightings, Some(&held("a", 8, 71)), start);
-    see(&mut sightings, None, start);
-    assert_eq!(attempt(&sightings, "a", start), (false, Attempt::Look));
-}
-
-#[test]
-fn a_free_row_that_vanished_unfinished_may_have_been_taken_meanwhile() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    see(&mut sightings, Some(&free(7, 70)), start);
-    let state = see(&mut sightings, None, start);
-    assert_eq!((state.holder, state.live), (None, true));
-    assert_eq!(attempt(&sightings, "b", start), (false, Attempt::Look));
-    assert!(attempt(&sightings, "b", start + TTL).0);
-}
-
-#[test]
-fn the_row_of_a_finished_shard_that_is_cleared_away_is_no_surprise() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    see(&mut sightings, Some(&finished(free(7, 70))), start);
-    assert_eq!(see(&mut sightings, None, start), LeaseState::default());
-    assert_eq!(
-        attempt(&sightings, "b", start),
-        (true, Attempt::Absent { seen: 7 })
+        grant(&sightings, &held("a", 9, 72)).as_deref(),
+        Some("grant-9")
     );
 }
 
 #[test]
-fn the_absence_is_counted_from_its_first_sighting_and_ends_with_the_row() {
+fn what_is_done_with_is_forgotten_and_what_may_yet_vanish_is_not() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
-    see(&mut sightings, Some(&held("a", 7, 70)), start);
-    see(&mut sightings, None, start);
-    let state = see(&mut sightings, None, start + TTL / 2);
-    assert_eq!(state.expires_in, Some(TTL / 2));
-
-    let back = see(&mut sightings, Some(&held("a", 8, 1)), start + TTL / 2);
-    assert_eq!((back.epoch, back.expires_in), (8, Some(TTL)));
-    see(&mut sightings, None, start + TTL);
-    assert_eq!(
-        attempt(&sightings, "b", start + TTL),
-        (false, Attempt::Look)
-    );
-}
-
-#[test]
-fn what_is_remembered_is_bounded_and_fits_what_is_listed() {
-    let (mut sightings, start) = (Sightings::default(), Instant::now());
-    sightings.capacity = 100;
-    let row = held("a", 1, 1);
     let shard = |number: usize| LeaseKey::new("s", number.to_string());
-    for number in 0..1_000 {
-        let sent = sightings.send();
-        sightings.observe(&shard(number), Some(&row), sent, start);
-        let sent = sightings.send();
-        sightings.observe(&shard(0), Some(&row), sent, start);
-        assert!(sightings.rows.len() <= 100);
+    let observe = |sightings: &mut Sightings, number: usize, row: Option<&Row>| {
+        let sent = sightings.send(start);
+        sightings.observe(&shard(number), row, sent, start)
+    };
+    let unfinished = [
+        held("a", 7, 7),
+        free(7, 7),
+        at(free(7, 7), 1),
+        finished(held("a", 7, 7)),
+    ];
+    for (number, row) in unfinished.iter().enumerate() {
+        observe(&mut sightings, number, Some(row));
     }
-    assert!(sightings.rows.contains_key(&shard(0)), "in use throughout");
-    assert!(sightings.rows.contains_key(&shard(999)));
+    // One that has vanished already.
+    observe(&mut sightings, 0, None);
+    for number in 10..CAPACITY * 3 {
+        let row = finished(free(1, 1));
+        observe(&mut sightings, number, Some(&row));
+        assert!(sightings.rows.len() <= CAPACITY);
+    }
+    for number in 0..unfinished.len() {
+        let state = observe(&mut sightings, number, None);
+        assert!(state.live, "{number}");
+        assert_eq!(state.epoch, 7, "{number}");
+        let outlook = sightings.outlook(&shard(number), "b", start + TTL);
+        assert_eq!(outlook.attempt, Attempt::Absent { seen: 7 }, "{number}");
+    }
+}
 
-    sightings.fit(CAPACITY);
-    assert_eq!(sightings.capacity, CAPACITY * 2);
-    sightings.fit(1);
-    assert_eq!(sightings.capacity, CAPACITY * 2, "a listing in parts");
+#[test]
+fn rows_that_are_still_needed_are_not_looked_through_again_and_again() {
+    let (mut sightings, start) = (Sightings::default(), Instant::now());
+    for number in 0..=CAPACITY {
+        let sent = sightings.send(start);
+        let key = LeaseKey::new("s", number.to_string());
+        sightings.observe(&key, Some(&held("a", 1, 1)), sent, start);
+    }
+    assert_eq!(sightings.rows.len(), CAPACITY + 1);
+    assert_eq!(sightings.room, CAPACITY * 2);
 }
 
 /// What one answer shows: how far the row had come when its call took effect, and how late it arrives.
@@ -322,7 +320,7 @@ proptest! {
         let mut under_way = Vec::new();
         for (renewals, seconds) in history {
             counter += renewals;
-            under_way.push((sightings.send(), counter));
+            under_way.push((sightings.send(clock), counter));
             clock += Duration::from_secs(seconds);
             if seconds % 2 == 0 {
                 // The last call's answer comes first, as if it had overtaken the others.
@@ -336,8 +334,8 @@ proptest! {
             if newest > 0 {
                 let outlook = sightings.outlook(&key(), "b", clock);
                 prop_assert_eq!(outlook.free, clock - since >= TTL);
-                if let Attempt::Expired { counter, .. } = outlook.attempt {
-                    prop_assert_eq!(counter, newest);
+                if let Attempt::Expired { seen, .. } = outlook.attempt {
+                    prop_assert_eq!(seen.counter, newest);
                 }
             }
         }

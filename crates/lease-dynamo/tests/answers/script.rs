@@ -30,11 +30,17 @@ pub(crate) enum Reply {
     Lost,
     /// No answer ever comes.
     Never,
+    /// It takes this long.
+    Later(Duration, Box<Self>),
 }
 
 impl Reply {
     pub(crate) fn ok(body: Value) -> Self {
         Self::Json(200, body)
+    }
+
+    pub(crate) fn later(self, span: Duration) -> Self {
+        Self::Later(span, Box::new(self))
     }
 
     pub(crate) fn error(code: &str, message: &str) -> Self {
@@ -149,7 +155,13 @@ impl HttpConnector for Script {
             step(&request)
         };
         HttpConnectorFuture::new(async move {
+            let mut reply = reply;
+            while let Reply::Later(span, inner) = reply {
+                tokio::time::sleep(span).await;
+                reply = *inner;
+            }
             match reply {
+                Reply::Later(..) => unreachable!("it was unwrapped"),
                 Reply::Json(status, body) => {
                     let status = status.try_into().unwrap();
                     Ok(HttpResponse::new(status, SdkBody::from(body.to_string())))
