@@ -1,4 +1,5 @@
-//! What the examples have in common: the message, and a demonstration that runs a service.
+//! What the examples have in common: the message, a demonstration that runs a service, and what the programs that
+//! publish need.
 //!
 //! The services themselves are in the files beside `src/`; this is what puts records before them, reshards
 //! the stream and stops an instance while they run, and counts.
@@ -6,6 +7,7 @@
 mod args;
 mod demo;
 mod inventory;
+mod publishing;
 mod tally;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ use tracing_subscriber::EnvFilter;
 pub use args::Args;
 pub use demo::{Demo, DemoError};
 pub use inventory::Inventory;
+pub use publishing::{Stored, publish};
 pub use tally::{Report, Tally};
 
 /// The programs of the README compile.
@@ -30,6 +33,11 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/leases.md")]
 pub struct Leases;
+
+/// The programs of the page on publishing run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/publishing.md")]
+pub struct Publishing;
 
 /// A change of the stock of one article.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -46,11 +54,7 @@ pub type Service = fn(KinesisBroker, Arc<dyn LeaseStore>) -> RustStream;
 /// The `main` of an example: two instances of `service`, records, a split, a merge and a stop, and then a
 /// table. The exit code is 1 if a record was lost.
 pub async fn main(service: Service) -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    log_to_stderr();
     let demo = match Demo::new(Args::parse()).await {
         Ok(demo) => demo,
         Err(error) => return failed(&error),
@@ -66,6 +70,14 @@ pub async fn main(service: Service) -> ExitCode {
         }
         Err(error) => failed(&error),
     }
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 fn failed(error: &DemoError) -> ExitCode {

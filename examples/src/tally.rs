@@ -1,6 +1,6 @@
 //! Who handled what: counted from outside the service, record by record.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,8 +17,8 @@ pub struct Tally(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    put: HashSet<Record>,
-    handled: HashMap<Record, u64>,
+    put: BTreeSet<Record>,
+    handled: BTreeMap<Record, u64>,
     instances: BTreeMap<String, (BTreeSet<String>, u64)>,
 }
 

@@ -4,6 +4,7 @@ mod ci;
 mod integration;
 mod leases;
 mod servers;
+mod sim;
 mod test;
 
 use clap::Subcommand;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Servers,
     /// Show a DynamoDB table of leases: who holds which shard, how far it is handled, who asks for it
     Leases(leases::Args),
+    /// Run fleets in simulation, from seeds: `--seeds 1..1000`, `--seed N --trace`, `--minutes M`
+    Sim(sim::Args),
     /// Do what CI does: format, walls, licences, lints, docs, every test
     Ci,
 }
@@ -31,6 +34,7 @@ impl Command {
             Self::Integration(args) => integration::run(workspace, &args),
             Self::Servers => servers::run(workspace),
             Self::Leases(args) => leases::run(workspace, &args),
+            Self::Sim(args) => sim::run(workspace, &args),
             Self::Ci => ci::run(workspace),
         }
     }

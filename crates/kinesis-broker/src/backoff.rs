@@ -35,6 +35,11 @@ impl Backoff {
         Self::new(Duration::from_millis(250), Duration::from_secs(2), seed)
     }
 
+    /// For records that are put: the service counts against a shard by the second.
+    pub(crate) fn of_puts(seed: u64) -> Self {
+        Self::new(Duration::from_millis(100), Duration::from_secs(2), seed)
+    }
+
     fn new(first: Duration, at_most: Duration, seed: u64) -> Self {
         Self {
             shape: Shape { first, at_most },
@@ -68,6 +73,18 @@ impl Backoff {
         });
         streak.next().unwrap_or(at_most)
     }
+
+    /// How long to wait after so many failures in a row of something that counts its own.
+    pub(crate) fn after(&mut self, failures: u32) -> Duration {
+        self.reset();
+        // Long before as many, the delay has grown to its last.
+        for _ in 1..failures.min(32) {
+            self.next();
+        }
+        let delay = self.next();
+        self.reset();
+        delay
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +112,24 @@ mod tests {
         }
         backoff.reset();
         assert!(backoff.next() <= Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_count_of_failures_has_the_delay_of_a_streak_of_as_many() {
+        let mut backoff = Backoff::of_puts(7);
+        for (failures, shortest, longest) in [
+            (1, 100, 200),
+            (2, 200, 400),
+            (4, 800, 1_600),
+            (9, 1_000, 2_000),
+            (u32::MAX, 1_000, 2_000),
+        ] {
+            let delay = backoff.after(failures);
+            let within = Duration::from_millis(shortest)..=Duration::from_millis(longest);
+            assert!(within.contains(&delay), "{failures}: {delay:?}");
+            assert!(backoff.is_fresh());
+        }
+        assert_ne!(backoff.after(3), backoff.after(3));
     }
 
     #[test]

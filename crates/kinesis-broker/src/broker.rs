@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_kinesis::config::{Credentials, SharedCredentialsProvider};
+use aws_config::SdkConfig;
 use futures_util::FutureExt as _;
 use lease_core::LeaseStore;
 use lease_memory::MemoryLeaseStore;
@@ -19,9 +18,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::connect::Connect;
 use crate::leasing::Leases;
 use crate::leasing::coordinator::{Coordinator, Setup};
-use crate::service::Service;
 use crate::testing::InProcessKinesis;
 use crate::{KinesisError, KinesisStream};
 
@@ -66,10 +65,7 @@ use crate::{KinesisError, KinesisStream};
 /// ```
 #[must_use = "a broker does nothing until an app with it is run"]
 pub struct KinesisBroker {
-    config: Option<SdkConfig>,
-    endpoint: Option<String>,
-    region: Option<String>,
-    test_credentials: bool,
+    kinesis: Connect,
     store: Option<Arc<dyn LeaseStore>>,
     owner_id: Option<String>,
     hand_over_timeout: Duration,
@@ -82,10 +78,7 @@ impl KinesisBroker {
     /// the environment, a profile, a web identity, the container or the instance.
     pub fn new() -> Self {
         Self {
-            config: None,
-            endpoint: None,
-            region: None,
-            test_credentials: false,
+            kinesis: Connect::default(),
             store: None,
             owner_id: None,
             hand_over_timeout: Duration::from_secs(10),
@@ -97,29 +90,28 @@ impl KinesisBroker {
     /// A broker on this configuration of the AWS SDK: its region, credentials, endpoint, HTTP client and
     /// sleep.
     pub fn from_config(config: &SdkConfig) -> Self {
-        Self {
-            config: Some(config.clone()),
-            ..Self::new()
-        }
+        let mut broker = Self::new();
+        broker.kinesis.config = Some(config.clone());
+        broker
     }
 
     /// The URL to reach Kinesis at, instead of the region's own: a VPC endpoint, or a local server such as
     /// `http://127.0.0.1:4567`. One that is no URL is an error at start.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
-        self.endpoint = Some(url.into());
+        self.kinesis.endpoint = Some(url.into());
         self
     }
 
     /// The AWS region, such as `eu-central-1`, whatever the environment says.
     pub fn region(mut self, name: impl Into<String>) -> Self {
-        self.region = Some(name.into());
+        self.kinesis.region = Some(name.into());
         self
     }
 
     /// Credentials that a local server takes and AWS refuses. Without an [`endpoint`](Self::endpoint) of
     /// one's own they are an error at start.
     pub fn test_credentials(mut self) -> Self {
-        self.test_credentials = true;
+        self.kinesis.test_credentials = true;
         self
     }
 
@@ -183,12 +175,7 @@ impl KinesisBroker {
             }
             .into());
         }
-        let configured = self.config.as_ref().and_then(SdkConfig::endpoint_url);
-        match self.endpoint.as_deref().or(configured) {
-            Some(endpoint) => check_endpoint(endpoint)?,
-            None if self.test_credentials => return Err(KinesisError::TestCredentials.into()),
-            None => {}
-        }
+        self.kinesis.check()?;
         let mut names = HashSet::new();
         let mut streams = Vec::with_capacity(subscriptions.len());
         for subscription in subscriptions {
@@ -205,46 +192,13 @@ impl KinesisBroker {
         Ok(streams)
     }
 
-    async fn service(&self) -> std::result::Result<Service, KinesisError> {
-        let config = match &self.config {
-            Some(config) => config.clone(),
-            None => {
-                let mut loader = aws_config::defaults(BehaviorVersion::latest());
-                if let Some(region) = &self.region {
-                    loader = loader.region(Region::new(region.clone()));
-                }
-                if self.test_credentials {
-                    loader = loader.credentials_provider(test_credentials());
-                }
-                loader.load().await
-            }
-        };
-        let mut builder = aws_sdk_kinesis::config::Builder::from(&config);
-        let configured = config.region().map(Region::as_ref);
-        let region = self.region.as_deref().or(configured).unwrap_or_default();
-        if region.trim().is_empty() {
-            return Err(KinesisError::NoRegion);
-        }
-        builder = builder.region(Region::new(region.to_owned()));
-        if let Some(endpoint) = &self.endpoint {
-            builder = builder.endpoint_url(endpoint);
-        } else if let Some(endpoint) = config.endpoint_url() {
-            // It may come from the environment or a profile.
-            check_endpoint(endpoint)?;
-        }
-        if self.test_credentials {
-            builder = builder.credentials_provider(test_credentials());
-        }
-        Ok(Service::new(builder))
-    }
-
     async fn connect(
         self,
         subscriptions: Vec<Subscription>,
         reports: Reports,
     ) -> Result<Box<dyn Connection>> {
         let subscriptions = self.check(&subscriptions)?;
-        let service = self.service().await?;
+        let service = self.kinesis.service().await?;
         let mut rng = fastrand::Rng::with_seed(self.seed.unwrap_or_else(ambient_seed));
         let owner = self.owner_id.unwrap_or_else(|| unique_owner(&mut rng));
         let store = self
@@ -290,8 +244,8 @@ impl Default for KinesisBroker {
 impl fmt::Debug for KinesisBroker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KinesisBroker")
-            .field("endpoint", &self.endpoint)
-            .field("region", &self.region)
+            .field("endpoint", &self.kinesis.endpoint)
+            .field("region", &self.kinesis.region)
             .field("owner_id", &self.owner_id)
             .field("store", &self.store)
             .finish_non_exhaustive()
@@ -359,37 +313,14 @@ impl Connection for Connected {
     }
 }
 
-fn check_endpoint(endpoint: &str) -> std::result::Result<(), KinesisError> {
-    let wrong = |reason: String| KinesisError::Endpoint {
-        endpoint: endpoint.to_owned(),
-        reason,
-    };
-    let uri: http::Uri = endpoint
-        .parse()
-        .map_err(|error: http::uri::InvalidUri| wrong(error.to_string()))?;
-    match uri.scheme_str() {
-        Some("http" | "https") => {}
-        Some(other) => return Err(wrong(format!("{other} is neither http nor https"))),
-        None => return Err(wrong("it has no scheme".to_owned())),
-    }
-    if uri.host().is_none_or(str::is_empty) {
-        return Err(wrong("it has no host".to_owned()));
-    }
-    Ok(())
-}
-
-fn test_credentials() -> SharedCredentialsProvider {
-    SharedCredentialsProvider::new(Credentials::new("test", "test", None, None, "test"))
-}
-
 fn unique_owner(rng: &mut fastrand::Rng) -> String {
     let host = gethostname::gethostname();
     let pid = std::process::id();
     format!("{}-{pid}-{:08x}", host.to_string_lossy(), rng.u32(..))
 }
 
-/// Randomness from outside, for a broker that is given no seed.
-fn ambient_seed() -> u64 {
+/// Randomness from outside, for what is given no seed.
+pub(crate) fn ambient_seed() -> u64 {
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where randomness comes in; a seed replaces it"
@@ -415,28 +346,6 @@ mod tests {
         assert_eq!(connected.failed().await.to_string(), failed);
         let shut_down = Box::new(connected).shutdown().await;
         assert_eq!(shut_down.unwrap_err().to_string(), failed);
-    }
-
-    #[test]
-    fn an_endpoint_that_is_no_url_is_refused_by_its_own_text() {
-        for bad in [
-            "",
-            "localhost:4567",
-            "ftp://localhost",
-            "http://",
-            "ht tp://x",
-            "/tmp/socket",
-        ] {
-            let error = check_endpoint(bad).unwrap_err();
-            assert!(error.to_string().contains(&format!("{bad:?}")), "{error}");
-        }
-        for good in [
-            "http://127.0.0.1:4567",
-            "https://vpce-1.kinesis.eu-central-1.vpce.amazonaws.com",
-            "http://[::1]:1/",
-        ] {
-            check_endpoint(good).unwrap();
-        }
     }
 
     #[test]

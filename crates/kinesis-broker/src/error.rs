@@ -1,6 +1,7 @@
 //! What the user is told when something is wrong.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lease_core::{LeaseError, LeaseKey};
@@ -106,6 +107,16 @@ pub enum KinesisError {
         /// The stream, where it is a setting of one.
         stream: Option<String>,
     },
+    /// A number that a setting cannot be.
+    #[error("{setting} is {value}: {reason}")]
+    Setting {
+        /// The setting, as its method is named.
+        setting: &'static str,
+        /// What it was set to.
+        value: usize,
+        /// What it can be.
+        reason: &'static str,
+    },
     /// Two subscriptions of one broker read one stream: each shard has one lease, so one would read nothing.
     #[error(
         "two subscriptions of one broker read stream {stream}: include one handler, or use two brokers with two lease stores"
@@ -123,7 +134,9 @@ pub enum KinesisError {
         reason: &'static str,
     },
     /// There is no region in the configuration, in the environment, or in a profile.
-    #[error("no AWS region: call KinesisBroker::region, or set AWS_REGION or a profile's region")]
+    #[error(
+        "no AWS region: call KinesisBroker::region or KinesisPublisher::region, or set AWS_REGION or a profile's region"
+    )]
     NoRegion,
     /// The endpoint is no URL.
     #[error("{endpoint:?} is no endpoint: {reason}; write it as http://127.0.0.1:4567")]
@@ -135,7 +148,7 @@ pub enum KinesisError {
     },
     /// `test_credentials` was asked for without an endpoint of one's own: AWS refuses them.
     #[error(
-        "test_credentials without an endpoint: AWS refuses them; call KinesisBroker::endpoint too, or leave them out"
+        "test_credentials without an endpoint: AWS refuses them; give an `endpoint` too, or leave them out"
     )]
     TestCredentials,
     /// A test published to a stream that no subscription reads.
@@ -163,15 +176,15 @@ fn of_stream(stream: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// What Kinesis answered, or why there was no answer.
-#[derive(Debug, thiserror::Error)]
-#[error("{operation}: {said}{}", advice(*.kind))]
+/// What Kinesis answered, or why there was no answer. Clones share one source.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{operation}: {said}{}", advice(*.kind, .operation))]
 pub struct ServiceError {
     operation: &'static str,
     kind: ServiceErrorKind,
     said: String,
     #[source]
-    source: Box<dyn Error + Send + Sync + 'static>,
+    source: Arc<dyn Error + Send + Sync + 'static>,
 }
 
 impl ServiceError {
@@ -185,7 +198,7 @@ impl ServiceError {
             operation,
             kind,
             said,
-            source,
+            source: source.into(),
         }
     }
 
@@ -231,9 +244,12 @@ pub enum ServiceErrorKind {
     Unavailable,
 }
 
-fn advice(kind: ServiceErrorKind) -> &'static str {
+fn advice(kind: ServiceErrorKind, operation: &str) -> &'static str {
     match kind {
         ServiceErrorKind::NotFound => " (is it the right name, region and account?)",
+        ServiceErrorKind::AccessDenied if operation == "PutRecords" => {
+            " (the role needs kinesis:PutRecords, and kms:GenerateDataKey where the stream is encrypted)"
+        }
         ServiceErrorKind::AccessDenied => {
             " (the role needs kinesis:ListShards, kinesis:GetShardIterator and kinesis:GetRecords)"
         }

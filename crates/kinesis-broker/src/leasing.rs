@@ -14,8 +14,13 @@ use futures_util::FutureExt as _;
 use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey, LeaseState, LeaseStore, Renewal};
 use tokio::time::{Instant, timeout};
 
-/// How long a lease lasts.
+/// How long a lease lasts in the store, and how long an observer waits before it takes one over.
 pub(crate) const LEASE: Duration = Duration::from_secs(10);
+/// How long its holder relies on it: a thousandth less. So the holder has stopped before another can begin even
+/// where their monotonic clocks differ in rate by 1,000 parts in a million over a lease. That is what two hosts can
+/// come to whose clocks are disciplined by up to 500 each, as ntpd and the kernel's own discipline are; undisciplined
+/// quartz is off by less than 100.
+pub(crate) const RELIED_ON: Duration = Duration::from_millis(LEASE.as_secs() * 999);
 /// How often a held lease is renewed.
 pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// How often shards are listed and leases are read.
@@ -63,6 +68,10 @@ impl Leases {
         holder: &Holder,
         at: &Checkpoint,
     ) -> Result<bool, LeaseError> {
+        #[cfg(any(test, feature = "sabotage"))]
+        if let Some(answer) = self.sabotage_checkpoint(key, holder, at).await {
+            return answer;
+        }
         within(self.store.checkpoint(key, holder, at)).await
     }
 
@@ -92,6 +101,40 @@ impl Leases {
 
     pub(crate) async fn forget(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
         within(self.store.forget(key)).await
+    }
+}
+
+#[cfg(any(test, feature = "sabotage"))]
+impl Leases {
+    /// What comes of a checkpoint under a fault that lies in the call itself; `None` leaves the call to be made.
+    async fn sabotage_checkpoint(
+        &self,
+        key: &LeaseKey,
+        holder: &Holder,
+        at: &Checkpoint,
+    ) -> Option<Result<bool, LeaseError>> {
+        use crate::sabotage::{self, Sabotage};
+        let call = async || within(self.store.checkpoint(key, holder, at)).await;
+        if sabotage::is(Sabotage::BorrowedFence) {
+            let present = self.read(key).await.ok()?.holder?;
+            return Some(within(self.store.checkpoint(key, &present, at)).await);
+        }
+        if sabotage::is(Sabotage::TwoCallsAnAck) {
+            let _ = call().await;
+        }
+        if sabotage::is(Sabotage::CheckpointBackwards) {
+            let answer = call().await;
+            if answer.is_err() {
+                let store = Arc::clone(&self.store);
+                let (key, holder, at) = (key.clone(), holder.clone(), at.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(CALL).await;
+                    let _ = within(store.checkpoint(&key, &holder, &at)).await;
+                });
+            }
+            return Some(answer);
+        }
+        None
     }
 }
 

@@ -34,6 +34,7 @@
 //! - From where a shard is read that has no checkpoint, the tip or TRIM_HORIZON: [`StartPosition`].
 //! - Several instances: the same store for each, through [`KinesisBroker::lease_store`]. One process can share a
 //!   `MemoryLeaseStore` among its instances; processes share a `DynamoLeaseStore` of the crate `lease-dynamo`.
+//! - Records out: [`KinesisPublisher`].
 //! - What goes wrong while it runs: a [`KinesisError`] in [`RustStream::on_error`](rstream::RustStream::on_error).
 //! - Stopping: [`Running::shutdown`](rstream::Running::shutdown), and [`KinesisBroker::shutdown_timeout`].
 //!
@@ -44,12 +45,23 @@
 //! | counter | labels | what it counts |
 //! | --- | --- | --- |
 //! | `kinesis_records_dropped_total` | `stream`; `by`: `handler` or `undecodable` | records that were settled without having been handled |
+//! | `kinesis_records_published_total` | `stream` | records that were stored |
+//! | `kinesis_bytes_published_total` | `stream` | their bytes, partition keys included |
+//! | `kinesis_publish_retries_total` | `stream` | records that were put once more |
+//! | `kinesis_records_unpublished_total` | `stream` | records that the service refused, or that were given up |
 
 mod backoff;
 mod broker;
+mod connect;
 mod error;
 mod leasing;
+mod publisher;
 mod reading;
+#[cfg(any(test, feature = "sabotage"))]
+#[doc(hidden)]
+pub mod sabotage;
+#[cfg(not(any(test, feature = "sabotage")))]
+mod sabotage;
 mod service;
 mod stream;
 mod testing;
@@ -57,6 +69,10 @@ mod testing;
 pub use broker::KinesisBroker;
 pub use error::{KinesisError, ServiceError, ServiceErrorKind};
 pub use lease_core::{Holder, LeaseError, LeaseStore};
+pub use publisher::{
+    Keyed, KeyedPublisher, KinesisPublisher, Publish, PublishError, Published, Publisher,
+    StreamPublisher, Unstored,
+};
 pub use reading::record::RecordInfo;
 pub use stream::{KinesisStream, StartPosition};
 
@@ -65,7 +81,10 @@ pub use stream::{KinesisStream, StartPosition};
 /// `rstream` has to be a dependency of its own, since the macros' expansions name it.
 pub mod prelude {
     pub use lease_core::LeaseStore;
-    pub use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
+    pub use rstream::{AppInfo, Context, Handle, HandlerOutcome, Outgoing, RustStream, subscriber};
 
-    pub use crate::{KinesisBroker, KinesisError, KinesisStream, RecordInfo, StartPosition};
+    pub use crate::{
+        KinesisBroker, KinesisError, KinesisPublisher, KinesisStream, PublishError, RecordInfo,
+        StartPosition, StreamPublisher,
+    };
 }

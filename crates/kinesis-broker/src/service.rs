@@ -8,10 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::config::StalledStreamProtectionConfig;
 use aws_sdk_kinesis::config::retry::RetryConfig;
 use aws_sdk_kinesis::config::timeout::TimeoutConfig;
 use aws_sdk_kinesis::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_kinesis::types::{Record, Shard, ShardFilter, ShardFilterType, ShardIteratorType};
+use aws_sdk_kinesis::types::{
+    PutRecordsRequestEntry, PutRecordsResultEntry, Record, Shard, ShardFilter, ShardFilterType,
+    ShardIteratorType,
+};
 use aws_smithy_runtime_api::client::interceptors::context::BeforeDeserializationInterceptorContextRef;
 use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
@@ -21,6 +25,7 @@ use aws_smithy_types::date_time::Format;
 
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::leasing::lineage::{Position, ShardInfo, Start};
+use crate::publisher::Published;
 
 /// How long one attempt of a call may take. GetRecords answers up to 10 MB, and a listing is repeated
 /// soon anyway.
@@ -28,6 +33,8 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// Pages of a listing past which something is wrong with the answers: 1,000 shards a page.
 const PAGES: usize = 1_000;
+
+const PUT_RECORDS: &str = "PutRecords";
 
 /// Kinesis, as the broker uses it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -55,6 +62,8 @@ impl Service {
     pub(crate) fn new(config: aws_sdk_kinesis::config::Builder) -> Self {
         let config = config
             .retry_config(RetryConfig::disabled())
+            // It counts on the wall clock, which may jump; an attempt has a limit of its own.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT)
@@ -64,6 +73,12 @@ impl Service {
         Self {
             client: Client::from_conf(config),
         }
+    }
+
+    /// The time of day, by the time source of the SDK's configuration: this machine's, unless another was set.
+    pub(crate) fn wall_clock(&self) -> SystemTime {
+        let source = self.client.config().time_source();
+        source.unwrap_or_default().now()
     }
 
     /// All shards of a stream: [ListShards], all pages of it.
@@ -202,6 +217,44 @@ impl Service {
                 .unwrap_or(0),
         })
     }
+
+    /// Puts records, and gives what became of each, in their order: [PutRecords].
+    ///
+    /// [PutRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html
+    pub(crate) async fn put(
+        &self,
+        stream: &str,
+        entries: Vec<PutRecordsRequestEntry>,
+    ) -> Result<Vec<Result<Published, ServiceError>>, ServiceError> {
+        let sent = entries.len();
+        let request = self.client.put_records().stream_name(stream);
+        let answer = request.set_records(Some(entries)).send().await;
+        let results = answer.map_err(|error| failed(PUT_RECORDS, error))?.records;
+        if results.len() != sent {
+            let said = format!("the answer is of {} records out of {sent}", results.len());
+            return Err(malformed(PUT_RECORDS, said));
+        }
+        Ok(results.into_iter().map(put_result).collect())
+    }
+}
+
+fn put_result(result: PutRecordsResultEntry) -> Result<Published, ServiceError> {
+    match (result.shard_id, result.sequence_number) {
+        (Some(shard), Some(sequence_number)) => Ok(Published {
+            shard,
+            sequence_number,
+        }),
+        _ => {
+            let kind = kind_of(result.error_code.as_deref());
+            let said = match (result.error_code, result.error_message) {
+                (Some(code), Some(message)) => format!("{code}: {message}"),
+                (Some(code), None) => code,
+                _ => "the answer says neither where the record is nor what is wrong".to_owned(),
+            };
+            let source = said.clone().into();
+            Err(ServiceError::new(PUT_RECORDS, kind, said, source))
+        }
+    }
 }
 
 fn shard_info(shard: Shard) -> ShardInfo {
@@ -229,7 +282,16 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     let code = error.code();
-    let kind = match code {
+    let said = match (code, error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => chain(&error),
+    };
+    ServiceError::new(operation, kind_of(code), said, Box::new(error))
+}
+
+fn kind_of(code: Option<&str>) -> ServiceErrorKind {
+    match code {
         Some(
             "ProvisionedThroughputExceededException"
             | "LimitExceededException"
@@ -250,13 +312,7 @@ where
             ServiceErrorKind::InvalidArgument
         }
         _ => ServiceErrorKind::Unavailable,
-    };
-    let said = match (code, error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        _ => chain(&error),
-    };
-    ServiceError::new(operation, kind, said, Box::new(error))
+    }
 }
 
 /// The texts of an error and its sources, none of them twice.
@@ -306,10 +362,20 @@ impl Intercept for DateOfAnswer {
 mod tests {
     use aws_sdk_kinesis::error::ErrorMetadata;
     use aws_sdk_kinesis::operation::get_records::GetRecordsError;
+    use aws_smithy_async::time::StaticTimeSource;
     use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
     use aws_smithy_types::body::SdkBody;
 
     use super::*;
+
+    #[test]
+    fn the_time_of_day_is_that_of_the_configuration() {
+        let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_268_800);
+        let config = aws_sdk_kinesis::Config::builder()
+            .behavior_version_latest()
+            .time_source(StaticTimeSource::new(noon));
+        assert_eq!(Service::new(config).wall_clock(), noon);
+    }
 
     fn refusal() -> HttpResponse {
         HttpResponse::new(400.try_into().unwrap(), SdkBody::empty())

@@ -1,6 +1,6 @@
 //! How often each operation was called. It alone knows what counts as a call of a stream and of a shard.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::fault::Target;
 use crate::operation::Operation;
@@ -8,19 +8,19 @@ use crate::operation::Operation;
 /// Counts of calls by operation, stream and shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    operations: HashMap<Operation, OperationCalls>,
+    operations: BTreeMap<Operation, OperationCalls>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct OperationCalls {
     total: u64,
-    streams: HashMap<String, StreamCalls>,
+    streams: BTreeMap<String, StreamCalls>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct StreamCalls {
     total: u64,
-    shards: HashMap<String, u64>,
+    shards: BTreeMap<String, u64>,
 }
 
 impl Calls {
@@ -70,7 +70,7 @@ impl Calls {
 }
 
 /// The entry of a key, which is copied only when there is none yet.
-fn entry<'a, V: Default>(map: &'a mut HashMap<String, V>, key: &str) -> &'a mut V {
+fn entry<'a, V: Default>(map: &'a mut BTreeMap<String, V>, key: &str) -> &'a mut V {
     if !map.contains_key(key) {
         map.insert(key.to_owned(), V::default());
     }

@@ -1,7 +1,7 @@
 //! Everything that the simulation holds, behind one lock. It alone knows in what order a call is counted,
 //! struck by faults, held to the account's quotas, and served.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct World {
     pub(crate) outage: bool,
     pub(crate) calls: Calls,
     pub(crate) iterators: Iterators,
-    account_rates: HashMap<Operation, CallRate>,
+    account_rates: BTreeMap<Operation, CallRate>,
     incarnations: u64,
     answers: u64,
 }
@@ -96,7 +96,7 @@ impl World {
             outage: false,
             calls: Calls::default(),
             iterators: Iterators::default(),
-            account_rates: HashMap::new(),
+            account_rates: BTreeMap::new(),
             incarnations: 0,
             answers: 0,
         }

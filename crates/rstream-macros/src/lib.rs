@@ -1,6 +1,7 @@
 //! The macros of [`rstream`](https://docs.rs/rstream), which exports them under its feature `macros`: use them
 //! from there.
 //!
+//! [`derive@Outgoing`] takes the partition key of a value to be published from one of its fields.
 //! [`macro@subscriber`] makes a subscription of an `async fn`, [`macro@app`] makes a program of a function that
 //! returns the app:
 //!
@@ -60,6 +61,7 @@
 
 mod expand;
 mod model;
+mod outgoing;
 mod parse;
 mod validate;
 
@@ -110,5 +112,29 @@ pub fn subscriber(arguments: TokenStream, item: TokenStream) -> TokenStream {
 pub fn app(arguments: TokenStream, item: TokenStream) -> TokenStream {
     validate::app(arguments.into(), item.into())
         .map_or_else(expand::misuse, expand::app)
+        .into()
+}
+
+/// Implements `rstream::Outgoing` for a struct: `#[derive(Outgoing)]` with `#[outgoing(partition_key = "field")]`.
+///
+/// The field is named as in the struct, or, of a tuple, by its number, and its type is `Display`; a type parameter in it
+/// is bound so. In the attribute may also stand `crate = path`, where `rstream` goes by another path than `::rstream`.
+///
+/// ```
+/// use rstream::Outgoing;
+///
+/// #[derive(Outgoing)]
+/// #[outgoing(partition_key = "sku")]
+/// struct StockChange {
+///     sku: u64,
+///     delta: i64,
+/// }
+///
+/// assert_eq!(StockChange { sku: 7, delta: -3 }.partition_key(), "7");
+/// ```
+#[proc_macro_derive(Outgoing, attributes(outgoing))]
+pub fn outgoing(item: TokenStream) -> TokenStream {
+    outgoing::validate(item.into())
+        .map_or_else(outgoing::misuse, outgoing::expand)
         .into()
 }

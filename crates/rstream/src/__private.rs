@@ -1,5 +1,8 @@
 //! What the macros' expansions call. Not for use by hand; it may change in any release.
 
+use std::borrow::Cow;
+use std::fmt::Display;
+
 use serde::de::DeserializeOwned;
 
 use crate::broker::{Source, Subscription};
@@ -47,6 +50,24 @@ impl IntoResult for HandlerOutcome {
 impl<E: Into<HandlerOutcome>> IntoResult for Result<(), E> {
     fn into_result(self) -> Result<(), HandlerOutcome> {
         self.map_err(Into::into)
+    }
+}
+
+/// The field that `#[outgoing(partition_key = "field")]` names.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no partition key",
+    label = "not `Display`",
+    note = "name a field whose type is `Display`, or implement `rstream::Outgoing` by hand"
+)]
+pub trait PartitionKey {
+    /// Its text.
+    fn partition_key(&self) -> Cow<'_, str>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display + ?Sized> PartitionKey for T {
+    fn partition_key(&self) -> Cow<'_, str> {
+        self.to_string().into()
     }
 }
 

@@ -128,11 +128,13 @@ impl RustStream {
         let mut signals = Signals::listen().map_err(AppError::Signal)?;
         let mut start = pin!(self.start());
         let mut running = tokio::select! {
+            biased;
             running = &mut start => running?,
             signal = signals.next() => {
                 // Handlers may run already: what has started is stopped as ever.
                 tracing::info!(app = info.name, signal, "stopping before it has started");
                 return tokio::select! {
+                    biased;
                     done = async { start.await?.shutdown().await } => done,
                     _ = signals.next() => Err(AppError::Interrupted),
                 };
@@ -140,6 +142,7 @@ impl RustStream {
         };
         tracing::info!(app = info.name, version = info.version, "running");
         let signal = tokio::select! {
+            biased;
             signal = signals.next() => signal,
             failed = running.failed() => {
                 // The others still settle what they have.
@@ -148,6 +151,7 @@ impl RustStream {
         };
         tracing::info!(app = info.name, signal, "shutting down");
         tokio::select! {
+            biased;
             done = running.shutdown() => done,
             _ = signals.next() => Err(AppError::Interrupted),
         }

@@ -60,6 +60,7 @@ mod error;
 mod handler;
 mod observe;
 mod outcome;
+mod outgoing;
 mod payload;
 mod reports;
 mod signal;
@@ -75,6 +76,7 @@ pub use error::AppError;
 pub use handler::{Handle, IntoSubscription, Subscriber, SubscriberBuilder, subscriber};
 pub use observe::Delivery;
 pub use outcome::HandlerOutcome;
+pub use outgoing::Outgoing;
 pub use payload::DecodeError;
 #[cfg(feature = "macros")]
-pub use rstream_macros::{app, subscriber};
+pub use rstream_macros::{Outgoing, app, subscriber};

@@ -28,6 +28,7 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> &'static str {
         #[cfg(unix)]
         tokio::select! {
+            biased;
             Some(()) = self.interrupt.recv() => "SIGINT",
             Some(()) = self.terminate.recv() => "SIGTERM",
             else => std::future::pending().await,

@@ -7,4 +7,5 @@ fn each_misuse_gets_one_message() {
     cases.compile_fail("tests/ui/subscriber/*.rs");
     cases.compile_fail("tests/ui/app/*.rs");
     cases.compile_fail("tests/ui/include/*.rs");
+    cases.compile_fail("tests/ui/outgoing/*.rs");
 }

@@ -86,6 +86,25 @@ const WALLS: &[Wall] = &[
         names_only: None,
     },
     Wall {
+        of: "fleet-sim",
+        knows: &[
+            "kinesis-broker",
+            "kinesis-sim",
+            "lease-core",
+            "lease-memory",
+            "rstream",
+            "rstream-macros",
+        ],
+        keeps_out: Some(KeepsOut::DynamoDb),
+        names_only: None,
+    },
+    Wall {
+        of: "lease-model",
+        knows: &[],
+        keeps_out: Some(KeepsOut::Aws),
+        names_only: None,
+    },
+    Wall {
         of: "xtask",
         knows: &[],
         keeps_out: Some(KeepsOut::Aws),

@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::KinesisError;
 use crate::backoff::Backoff;
-use crate::leasing::{LEASE, Leases, RENEW_EVERY};
+use crate::leasing::{Leases, RELIED_ON, RENEW_EVERY};
+use crate::sabotage::{self, Sabotage};
 
 /// Renewals under way at once. At 5,000 leases it takes 1,667 renewals a second; a store that answers in
 /// 20 ms has 33 of them in hand.
@@ -38,7 +39,8 @@ struct Grasp {
 
 impl Grasp {
     fn is_firm(self) -> bool {
-        !self.lost && Instant::now() < self.deadline
+        let is_past = Instant::now() >= self.deadline && !sabotage::is(Sabotage::PastDeadline);
+        !self.lost && !is_past
     }
 }
 
@@ -145,7 +147,7 @@ impl Keeper {
     pub(crate) fn keep(&self, key: LeaseKey, holder: Holder, sent: Instant) -> Lease {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (grasp, _) = watch::channel(Grasp {
-            deadline: sent + LEASE,
+            deadline: sent + RELIED_ON,
             lost: false,
         });
         let lease = Lease {
@@ -168,6 +170,9 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
+        if sabotage::is(Sabotage::KeepsTask) {
+            return std::mem::forget(self.commands.clone());
+        }
         self.task.abort();
     }
 }
@@ -289,6 +294,7 @@ impl Keeping {
         let asked_by = match answer {
             Ok(Renewal::Held) => None,
             Ok(Renewal::Asked { by }) => Some(by),
+            Ok(Renewal::Lost) if sabotage::is(Sabotage::UnfencedHandOver) => None,
             Ok(Renewal::Lost) => {
                 held.grasp.send_modify(|grasp| grasp.lost = true);
                 self.held.remove(&id);
@@ -304,8 +310,13 @@ impl Keeping {
             }
         };
         held.retries.reset();
+        let counts_from = if sabotage::is(Sabotage::DeadlineFromAnswer) {
+            now
+        } else {
+            sent
+        };
         held.grasp
-            .send_modify(|grasp| grasp.deadline = sent + LEASE);
+            .send_modify(|grasp| grasp.deadline = counts_from + RELIED_ON);
         self.waiting.insert(((sent + RENEW_EVERY).max(now), id));
         if asked_by != held.asked_by {
             held.asked_by = asked_by;

@@ -32,7 +32,7 @@ mod listing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -40,6 +40,7 @@ use lease_core::{Checkpoint, LeaseState};
 
 pub(crate) use self::history::History;
 pub(crate) use self::listing::{Listing, ShardInfo};
+use crate::sabotage::{self, Sabotage};
 
 /// Where a shard without a checkpoint opens, as the user configured it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +114,7 @@ pub(crate) struct Lineage {
     listing: Arc<Listing>,
     start: Start,
     /// The shards that go on being listed as open long after their `SHARD_END` was seen.
-    refuted_ends: HashSet<Arc<str>>,
+    refuted_ends: BTreeSet<Arc<str>>,
     /// Whether each shard, by its place in the listing, was in play.
     in_play: Vec<bool>,
     /// Whether each shard was never leased although a descendant of it was read.
@@ -133,7 +134,7 @@ impl Lineage {
     fn new<'s>(
         listing: Arc<Listing>,
         start: Start,
-        refuted_ends: HashSet<Arc<str>>,
+        refuted_ends: BTreeSet<Arc<str>>,
         states: impl Fn(&str) -> Option<&'s LeaseState>,
     ) -> Self {
         let shards = listing.shards().len();
@@ -274,6 +275,9 @@ impl Lineage {
     }
 
     fn is_in_the_way(&self, parent: &str, state: Option<&LeaseState>) -> bool {
+        if sabotage::is(Sabotage::ChildBeforeParent) {
+            return false;
+        }
         let Some(state) = state else {
             return true;
         };

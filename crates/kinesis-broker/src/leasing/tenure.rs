@@ -15,6 +15,7 @@ use crate::KinesisError;
 use crate::backoff::Backoff;
 use crate::leasing::Leases;
 use crate::leasing::keeper::{Keeper, Lease};
+use crate::sabotage::{self, Sabotage};
 
 /// What one step of a tenure brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,17 +135,19 @@ impl Tenure {
             self.call = None;
             self.writing = false;
             match answer {
-                Answer::Checkpoint(Ok(true)) => {
+                Answer::Checkpoint(Ok(accepted))
+                    if accepted || sabotage::is(Sabotage::UnfencedHandOver) =>
+                {
                     self.backoff.reset();
                     return Progress::Written;
                 }
                 // The lost lease is looked into by the next call.
-                Answer::Checkpoint(Ok(false)) => {
+                Answer::Checkpoint(Ok(_)) => {
                     self.unsent = true;
                     self.lease.lose();
                 }
                 Answer::Checkpoint(Err(error)) => {
-                    self.unsent = true;
+                    self.unsent |= !sabotage::is(Sabotage::ForgetsFailed);
                     self.failed(error);
                     return Progress::Failed;
                 }
@@ -182,7 +185,12 @@ impl Tenure {
                 }));
             }
             // Nothing is written past the deadline.
-            () = async { wait(self.not_before).await; self.lease.firm().await }, if self.unsent => {
+            () = async {
+                wait(self.not_before).await;
+                if !sabotage::is(Sabotage::BorrowedFence) {
+                    self.lease.firm().await;
+                }
+            }, if self.unsent => {
                 let Some(position) = self.settled.clone() else { return };
                 let leases = self.leases.clone();
                 let (key, holder) = (self.key().clone(), self.holder().clone());

@@ -14,6 +14,7 @@ use crate::backoff::Backoff;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::leasing::after;
 use crate::leasing::lineage::{Listing, Position};
+use crate::sabotage::{self, Sabotage};
 use crate::service::Service;
 
 /// The least time between the starts of two reads of a shard. The service takes five a second
@@ -142,7 +143,8 @@ impl Cursor {
         let error = match self.service.open(stream, shard, &self.at).await {
             Ok(opened) => {
                 self.iterator = Some(opened.iterator);
-                let tip = (self.at == Position::Latest).then(|| tip(opened.answered_at));
+                let is_tip = self.at == Position::Latest && !sabotage::is(Sabotage::TipAnew);
+                let tip = is_tip.then(|| self.tip(opened.answered_at));
                 if let Some(tip) = tip {
                     // Not a new tip: what comes between is not to be skipped.
                     self.at = Position::AtTimestamp(tip);
@@ -189,6 +191,17 @@ impl Cursor {
         again.is_err_and(|error| error.kind() == ServiceErrorKind::NotFound)
     }
 
+    /// The moment of the tip, rounded down to the second as the service's own `Date` is. Where the answer had
+    /// none, this machine's clock is the only one there is.
+    fn tip(&self, answered_at: Option<SystemTime>) -> SystemTime {
+        answered_at.unwrap_or_else(|| {
+            let since = (self.service.wall_clock())
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
+        })
+    }
+
     fn failed(&mut self, error: ServiceError) -> Option<Event> {
         let has_expired = error.kind() == ServiceErrorKind::ExpiredIterator;
         if has_expired
@@ -198,6 +211,12 @@ impl Cursor {
             )
         {
             self.iterator = None;
+        }
+        if has_expired && sabotage::is(Sabotage::ReopenAhead) {
+            self.at = Position::Latest;
+        }
+        if has_expired && sabotage::is(Sabotage::ReopenBehind) {
+            self.at = Position::TrimHorizon;
         }
         if has_expired && !std::mem::replace(&mut self.has_expired, true) {
             // Nothing is wrong: a handler took longer than the five minutes that an iterator lasts.
@@ -226,19 +245,4 @@ fn time_to_give(records: &[Record]) -> Duration {
         .map(|record| record.data.as_ref().len() + key(record));
     let millis = bytes.sum::<usize>() as u64 * 1_000;
     Duration::from_millis(millis.div_ceil(BYTES_A_SECOND))
-}
-
-/// The moment of the tip, rounded down to the second as the service's own `Date` is.
-fn tip(answered_at: Option<SystemTime>) -> SystemTime {
-    answered_at.unwrap_or_else(|| {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the answer had no Date, and no other clock is there"
-        )]
-        let now = SystemTime::now();
-        let since = now
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
-    })
 }

@@ -19,6 +19,7 @@ use crate::reading::cursor::{Cursor, Event};
 use crate::reading::delivery::{Delivery, Next};
 use crate::reading::record::RecordInfo;
 use crate::reading::watermark::{Ticket, Watermark};
+use crate::sabotage::{self, Sabotage};
 
 /// A shard that is open, under a lease that this owns.
 pub(super) struct Reader {
@@ -184,21 +185,32 @@ impl Reader {
             if self.info.holder.epoch != self.tenure.holder().epoch {
                 self.info.holder = self.tenure.holder().clone();
             }
-            let next = match self.attempt().await {
+            #[cfg(any(test, feature = "sabotage"))]
+            let orders = self.orders.clone();
+            let attempt = self.attempt();
+            #[cfg(any(test, feature = "sabotage"))]
+            let attempt = cut_short(orders, attempt);
+            let next = match attempt.await {
                 Ok(next) => next,
                 Err(interrupt) => return interrupt.end(),
             };
             match next {
                 Next::Settled => break,
-                Next::Again(pause) => match self.wait_to_retry(pause).await {
-                    Ok(()) => {}
-                    Err(Interrupt::Ordered) => return self.leave().await,
-                    Err(interrupt) => return interrupt.end(),
-                },
+                Next::Again(pause) => {
+                    #[cfg(any(test, feature = "sabotage"))]
+                    self.overtake().await;
+                    match self.wait_to_retry(pause).await {
+                        Ok(()) => {}
+                        Err(Interrupt::Ordered) => return self.leave().await,
+                        Err(interrupt) => return interrupt.end(),
+                    }
+                }
             }
         }
         let (_, ticket) = self.in_hand.take()?;
         if let Some(position) = self.watermark.settle(ticket) {
+            let ahead = (self.queue.back()).filter(|_| sabotage::is(Sabotage::CheckpointAhead));
+            let position = ahead.map_or(position, |last| &last.sequence_number);
             self.tenure.settle(Checkpoint::at(position.clone()));
             return self.try_to_write().await;
         }
@@ -293,7 +305,7 @@ impl Reader {
     /// Ordered to leave: everything that was settled is written, and the lease can be given back. `None`
     /// where the order is to read on before that is done.
     async fn leave(&mut self) -> Option<End> {
-        while !self.tenure.is_written() {
+        while !self.tenure.is_written() && !sabotage::is(Sabotage::ReleaseBeforeSettle) {
             tokio::select! {
                 biased;
                 () = self.limit.cancelled() => break,
@@ -344,10 +356,56 @@ impl Reader {
 
     /// Gives the lease back, where it is still there.
     pub(super) async fn end(self, end: End) -> End {
-        if end != End::Lost {
+        let keeps = sabotage::is(Sabotage::KeepsLease) && *self.orders.borrow() == Order::Stop;
+        if end != End::Lost && !keeps {
             self.tenure.release().await;
         }
         end
+    }
+}
+
+#[cfg(any(test, feature = "sabotage"))]
+impl Reader {
+    /// Hands over the record behind the one in hand, which waits for its retry, if that fault is committed.
+    async fn overtake(&mut self) {
+        if !sabotage::is(Sabotage::SkipRetried) {
+            return;
+        }
+        let Some(record) = self.queue.pop_front() else {
+            return;
+        };
+        let ticket = self.watermark.hand_out(record.sequence_number.clone());
+        let mut info = self.info.clone();
+        let mut next = Delivery::of(record, self.millis_behind, &mut info);
+        while self.tenure.is_firm() {
+            let attempt = next.attempt(&self.handler, &info);
+            let Some(verdict) = self.limit.run_until_cancelled(attempt).await else {
+                return;
+            };
+            match next.judge(verdict, &info, &self.reports, &mut self.backoff) {
+                Next::Again(pause) => sleep(pause).await,
+                Next::Settled => {
+                    self.watermark.settle(ticket);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// An attempt that any order but to read on ends, if that fault is committed.
+#[cfg(any(test, feature = "sabotage"))]
+async fn cut_short(
+    mut orders: watch::Receiver<Order>,
+    attempt: impl Future<Output = Result<Next, Interrupt>>,
+) -> Result<Next, Interrupt> {
+    if !sabotage::is(Sabotage::ReleaseBeforeSettle) {
+        return attempt.await;
+    }
+    tokio::select! {
+        biased;
+        _ = orders.wait_for(|order| *order != Order::Read) => Err(Interrupt::Ordered),
+        next = attempt => next,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One attempt at a case: its keys, its parties, and how long what it relies on is sure to last.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -34,7 +34,7 @@ pub(super) struct Trial<'a> {
     pub(super) c: Party<'a>,
     /// Another process that bears the name of `a`.
     pub(super) twin: Party<'a>,
-    relies_until: HashMap<LeaseKey, Duration>,
+    relies_until: BTreeMap<LeaseKey, Duration>,
 }
 
 impl<'a> Trial<'a> {
@@ -47,7 +47,7 @@ impl<'a> Trial<'a> {
             b: party("b", subject.other),
             c: party("c", subject.other),
             twin: party("a", subject.other),
-            relies_until: HashMap::new(),
+            relies_until: BTreeMap::new(),
         }
     }
 

@@ -30,6 +30,10 @@ mod with_a_result {
             "slow start" => broker.start = Ends::Never,
             "slow shutdown" => broker.shutdown = Ends::Never,
             "blocked thread" => {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "this is about a thread that blocks"
+                )]
                 tokio::task::spawn_blocking(|| {
                     loop {
                         std::thread::park();

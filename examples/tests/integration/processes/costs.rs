@@ -144,8 +144,8 @@ async fn fill(stage: &Stage, table: &str, keys: &[LeaseKey]) {
                 let request = client.batch_write_item();
                 let request = request.request_items(table, std::mem::take(&mut puts));
                 let answer = request.send().await.unwrap();
-                let left = answer.unprocessed_items.unwrap_or_default();
-                puts = left.into_values().flatten().collect();
+                let mut left = answer.unprocessed_items.unwrap_or_default();
+                puts = left.remove(table).unwrap_or_default();
                 puts.is_empty().then_some(())
             })
             .await;

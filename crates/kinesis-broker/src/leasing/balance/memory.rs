@@ -13,6 +13,7 @@ use super::{
     ASK_CHECK, ASK_PATIENCE, ASK_PAUSE, FIRST_ASKS, HandOver, Plan, RESTLESS_LIMIT, Shard, TURN,
 };
 use crate::leasing::LEASE;
+use crate::sabotage::{self, Sabotage};
 
 /// Decides after each listing, and remembers what later decisions need.
 #[derive(Debug)]
@@ -225,7 +226,7 @@ impl Balance {
             .map(|gift| view.shards[gift.shard])
             .partition(|shard| shard.asked_by == Some(view.me));
         let mut hand_over: Vec<_> = (drawn.gifts.iter())
-            .filter(|gift| gift.from == view.me)
+            .filter(|gift| gift.from == view.me && !sabotage::is(Sabotage::NeverGives))
             .filter(|gift| view.shards[gift.shard].asked_by == Some(gift.to))
             .map(|gift| HandOver {
                 key: view.shards[gift.shard].key.clone(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::view::{View, Whose};
+use crate::sabotage::{self, Sabotage};
 
 /// What a plan needs to know besides the listing, by the numbers of its [`View`].
 #[derive(Debug)]
@@ -107,10 +108,15 @@ fn level(view: &View<'_>, facts: &Facts, counts: &mut [usize]) -> Vec<Gift> {
         .filter(receives)
         .map(|member| (counts[member], member))
         .collect();
+    let apart = if sabotage::is(Sabotage::AlwaysMoves) {
+        1
+    } else {
+        2
+    };
     let mut gifts = Vec::new();
     while let Some((count, to)) = receivers.pop_first() {
         let richest = (0..counts.len())
-            .filter(|from| *from != to && counts[*from] >= count + 2)
+            .filter(|from| *from != to && counts[*from] >= count + apart)
             .filter_map(|from| Some((counts[from], offers.best(from, to)?, from)))
             .max_by_key(|(count, offer, from)| (offer.asked, *count, usize::MAX - from));
         let Some((_, offer, from)) = richest else {

@@ -12,6 +12,7 @@ use super::readers::{Phase, Readers};
 use crate::error::ServiceError;
 use crate::leasing::balance::{Claim, Shard};
 use crate::leasing::lineage::{History, Lineage, Listing, ShardInfo, Standing, Start, Warning};
+use crate::sabotage::{self, Sabotage};
 use crate::service::Service;
 use crate::{KinesisError, KinesisStream};
 
@@ -188,7 +189,8 @@ impl Stream {
 
     /// When the leases and reservations that were seen would end.
     pub(super) fn expiries(&self) -> impl Iterator<Item = Duration> {
-        self.states.values().filter_map(|state| state.expires_in)
+        let states = self.keys.iter().map(|key| self.states.get(key.shard()));
+        states.filter_map(|state| state?.expires_in)
     }
 
     /// Notes that the store has forgotten the row of a shard, or never will.
@@ -217,7 +219,7 @@ fn claim_on(state: &LeaseState, is_clear: bool, takes_over: bool) -> Claim<'_> {
             }
         } else {
             Claim::Free {
-                takeable: is_clear && takes_over,
+                takeable: is_clear && takes_over && !sabotage::is(Sabotage::NeverTakesOver),
             }
         };
     }

@@ -1,5 +1,6 @@
 //! What the keeper promises, on a paused clock.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -9,6 +10,7 @@ use lease_memory::MemoryLeaseStore;
 use tokio::time::{advance, sleep};
 
 use super::*;
+use crate::leasing::LEASE;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -116,13 +118,22 @@ async fn a_deadline_counts_from_the_sending_of_the_last_successful_renewal() {
     sleep(2 * SECOND).await;
     let deadline = lease.grasp.borrow().deadline;
     let sent: Vec<_> = kept.renewed().into_iter().map(|(at, _)| at).collect();
-    assert!(sent.contains(&(deadline - LEASE)), "{sent:?}");
+    assert!(sent.contains(&(deadline - RELIED_ON)), "{sent:?}");
     sleep(deadline - Instant::now() - SECOND / 2).await;
     assert!(lease.is_firm());
     sleep(SECOND / 2).await;
     assert!(!lease.is_firm());
     // Nothing says that it is lost.
     assert!(!lease.grasp.borrow().lost);
+}
+
+#[test]
+fn a_slow_clock_of_the_holder_has_stopped_it_before_a_fast_one_of_an_observer_gives_the_lease_away()
+{
+    let slew = 500e-6;
+    let relied_on = RELIED_ON.as_secs_f64() / (1.0 - slew);
+    let observed = LEASE.as_secs_f64() / (1.0 + slew);
+    assert!(relied_on < observed, "{relied_on} {observed}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +163,7 @@ async fn leases_acquired_in_one_moment_are_renewed_all_through_the_period() {
     }
     let began = Instant::now();
     sleep(30 * SECOND).await;
-    let mut windows = HashMap::<_, usize>::new();
+    let mut windows = BTreeMap::<_, usize>::new();
     for (at, _) in kept.renewed() {
         *windows.entry((at - began).as_millis() / 250).or_default() += 1;
     }

@@ -1,7 +1,7 @@
 //! What the listings of one stream have said over time: which rows nobody needs any more, and which
 //! `SHARD_END` they refute.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lease_core::LeaseState;
@@ -28,7 +28,7 @@ pub(crate) struct History {
     known: BTreeMap<Arc<str>, Known>,
     /// The shards with a `SHARD_END` that are listed as open, and how many listings in a row began
     /// after that end was first seen.
-    doubtful_ends: HashMap<Arc<str>, u8>,
+    doubtful_ends: BTreeMap<Arc<str>, u8>,
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! A fleet of instances in one process: a simulated Kinesis, a store whose calls can be made to fail, and
 //! a log of everything that any handler was given.
 
+mod counters;
 mod history;
 mod logs;
 mod store;
@@ -16,6 +17,7 @@ use lease_core::{Checkpoint, LeaseKey, LeaseState, LeaseStore as _};
 use rstream::{AppInfo, Context, Handle, HandlerOutcome, Running, RustStream, subscriber};
 use tokio::time::Instant;
 
+pub(crate) use counters::Counters;
 pub(crate) use logs::Logs;
 pub(crate) use store::{Call, Made, Outcome, TestStore, Trouble};
 

@@ -1,0 +1,11 @@
+use rstream::Outgoing;
+
+#[derive(Outgoing)]
+#[outgoing = "sku"]
+struct Change {
+    sku: u64,
+}
+
+fn main() {
+    let _ = Change { sku: 7 }.partition_key();
+}

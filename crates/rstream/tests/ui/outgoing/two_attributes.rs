@@ -1,0 +1,13 @@
+use rstream::Outgoing;
+
+#[derive(Outgoing)]
+#[outgoing(partition_key = "sku", crate = ::rstream)]
+#[outgoing(partition_key = "shelf", crate = rstream)]
+struct Change {
+    sku: u64,
+    shelf: u32,
+}
+
+fn main() {
+    let _ = Change { sku: 7, shelf: 1 }.partition_key();
+}
