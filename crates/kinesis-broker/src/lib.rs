@@ -54,6 +54,8 @@ mod backoff;
 mod broker;
 mod connect;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod leasing;
 mod publisher;
 mod reading;

@@ -229,13 +229,23 @@ impl Service {
         let sent = entries.len();
         let request = self.client.put_records().stream_name(stream);
         let answer = request.set_records(Some(entries)).send().await;
-        let results = answer.map_err(|error| failed(PUT_RECORDS, error))?.records;
-        if results.len() != sent {
-            let said = format!("the answer is of {} records out of {sent}", results.len());
-            return Err(malformed(PUT_RECORDS, said));
-        }
-        Ok(results.into_iter().map(put_result).collect())
+        put_results(
+            answer.map_err(|error| failed(PUT_RECORDS, error))?.records,
+            sent,
+        )
     }
+}
+
+/// What became of each record of a call with so many.
+fn put_results(
+    results: Vec<PutRecordsResultEntry>,
+    sent: usize,
+) -> Result<Vec<Result<Published, ServiceError>>, ServiceError> {
+    if results.len() != sent {
+        let said = format!("the answer is of {} records out of {sent}", results.len());
+        return Err(malformed(PUT_RECORDS, said));
+    }
+    Ok(results.into_iter().map(put_result).collect())
 }
 
 fn put_result(result: PutRecordsResultEntry) -> Result<Published, ServiceError> {
@@ -416,6 +426,42 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn each_record_of_a_put_has_an_outcome_of_its_own() {
+        let entry = PutRecordsResultEntry::builder;
+        let stored = entry().shard_id("shard").sequence_number("7").build();
+        let failed = |code: &str| entry().error_code(code).error_message("why").build();
+        let results = vec![
+            stored,
+            failed("ProvisionedThroughputExceededException"),
+            failed("InternalFailure"),
+            failed("SomethingNew"),
+            entry().shard_id("shard").build(),
+        ];
+        let mut outcomes = put_results(results, 5).unwrap().into_iter();
+        let published = outcomes.next().unwrap().unwrap();
+        assert_eq!(
+            (&*published.shard, &*published.sequence_number),
+            ("shard", "7")
+        );
+        let errors: Vec<_> = outcomes.map(Result::unwrap_err).collect();
+        assert!(errors.iter().all(ServiceError::is_retryable));
+        assert_eq!(errors[0].kind(), ServiceErrorKind::Throttled);
+        assert_eq!(errors[1].to_string(), "PutRecords: InternalFailure: why");
+        assert!(
+            errors[3].to_string().contains("neither where"),
+            "{}",
+            errors[3]
+        );
+    }
+
+    #[test]
+    fn a_put_that_is_answered_for_some_of_its_records_is_no_answer() {
+        let error = put_results(vec![PutRecordsResultEntry::builder().build()], 2).unwrap_err();
+        assert!(error.is_retryable());
+        assert!(error.to_string().contains("1 records out of 2"), "{error}");
     }
 
     #[test]

@@ -68,6 +68,11 @@ impl Lease {
         self.grasp.borrow().is_firm()
     }
 
+    /// Whether so long has passed since the last successful call that another may have had the lease.
+    pub(crate) fn has_run_out(&self) -> bool {
+        self.grasp.borrow().deadline <= Instant::now()
+    }
+
     /// Waits until the lease [is firm](Self::is_firm); for ever, where it is lost. Cancel safe.
     pub(crate) fn firm(&self) -> impl Future<Output = ()> + use<> {
         let mut grasp = self.grasp.subscribe();

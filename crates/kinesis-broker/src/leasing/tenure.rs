@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey};
 use rstream::broker::{BoxFuture, Reports};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::KinesisError;
 use crate::backoff::Backoff;
 use crate::leasing::Leases;
 use crate::leasing::keeper::{Keeper, Lease};
+use crate::leasing::lineage::Listing;
 use crate::sabotage::{self, Sabotage};
 
 /// What one step of a tenure brought.
@@ -36,6 +38,8 @@ pub(crate) struct Tenure {
     keeper: Arc<Keeper>,
     reports: Reports,
     lease: Lease,
+    /// The last complete listing of the stream.
+    listing: watch::Receiver<Arc<Listing>>,
     /// The newest settled position, written or not.
     settled: Option<Checkpoint>,
     /// Whether it has yet to be sent.
@@ -61,6 +65,7 @@ impl Tenure {
         keeper: Arc<Keeper>,
         reports: Reports,
         key: LeaseKey,
+        listing: watch::Receiver<Arc<Listing>>,
         seed: u64,
     ) -> Result<Option<Self>, LeaseError> {
         let Some(lease) = acquire(&leases, &keeper, &key).await? else {
@@ -71,6 +76,7 @@ impl Tenure {
             keeper,
             reports,
             lease,
+            listing,
             settled: None,
             unsent: false,
             writing: false,
@@ -180,6 +186,10 @@ impl Tenure {
                 wait(self.not_before).await;
                 let (leases, keeper) = (self.leases.clone(), Arc::clone(&self.keeper));
                 let (key, holder) = (self.key().clone(), self.holder().clone());
+                if self.may_be_forgotten() {
+                    self.call = Some(Box::pin(async { Answer::Reclaim(Ok(None)) }));
+                    return;
+                }
                 self.call = Some(Box::pin(async move {
                     Answer::Reclaim(reclaim(&leases, &keeper, &key, &holder).await)
                 }));
@@ -201,6 +211,13 @@ impl Tenure {
                 }));
             }
         }
+    }
+
+    /// Whether the row of the lost lease can have gone because somebody else has read the shard to its end since:
+    /// this lease has run out, and the shard is no longer listed. What this instance still has of such a shard is
+    /// older than what its children's readers have settled.
+    fn may_be_forgotten(&self) -> bool {
+        self.lease.has_run_out() && self.listing.borrow().shard(self.key().shard()).is_none()
     }
 
     fn failed(&mut self, error: LeaseError) {
@@ -295,6 +312,7 @@ mod tests {
 
     use super::*;
     use crate::leasing::LEASE;
+    use crate::leasing::lineage::ShardInfo;
 
     /// A store by observation, on which the row of the first acquisition has vanished.
     #[derive(Debug)]
@@ -377,13 +395,58 @@ mod tests {
     }
 
     async fn tenure_on(store: Arc<dyn LeaseStore>) -> Tenure {
+        tenure_of(store, &[]).await
+    }
+
+    /// A tenure of shard 0 while these shards are listed.
+    async fn tenure_of(store: Arc<dyn LeaseStore>, listed: &[&str]) -> Tenure {
+        let listed = listed.iter().map(|id| ShardInfo {
+            id: Arc::from(*id),
+            parent: None,
+            adjacent_parent: None,
+            starting_sequence_number: "0".to_owned(),
+            ending_sequence_number: None,
+            ended_before_start: false,
+        });
+        let (_, listing) = watch::channel(Arc::new(Listing::new(listed.collect())));
         let leases = Leases::new(store, "a");
         let (asked, _) = mpsc::unbounded_channel();
         let keeper = Keeper::start(leases.clone(), Reports::default(), asked, 7);
         let key = LeaseKey::new("inventory", "0");
         let keeper = Arc::new(keeper);
-        let begun = Tenure::begin(leases, keeper, Reports::default(), key, 7);
+        let begun = Tenure::begin(leases, keeper, Reports::default(), key, listing, 7);
         begun.await.unwrap().unwrap()
+    }
+
+    /// Out of touch for longer than its lease, another instance reads the shard to its end and forgets its row.
+    async fn overslept_with(listed: &[&str]) -> (MemoryLeaseStore, Progress) {
+        let store = MemoryLeaseStore::new();
+        let mut tenure = tenure_of(Arc::new(store.clone()), listed).await;
+        tenure.settle(Checkpoint::at("7"));
+        assert_eq!(tenure.progress().await, Progress::Written);
+        // The whole process stands still.
+        tokio::time::advance(LEASE + LEASE).await;
+        let key = tenure.key().clone();
+        let other = store.acquire(&key, "x", LEASE).await.unwrap().unwrap();
+        let end = Checkpoint::shard_end();
+        assert!(store.checkpoint(&key, &other, &end).await.unwrap());
+        store.release(&key, &other).await.unwrap();
+        assert!(store.forget(&key).await.unwrap());
+        (store, tenure.progress().await)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_row_of_a_shard_that_another_finished_and_forgot_is_not_acquired_anew() {
+        let (store, progress) = overslept_with(&["1"]).await;
+        assert_eq!(progress, Progress::Lost);
+        let state = store.read(&LeaseKey::new("inventory", "0")).await.unwrap();
+        assert_eq!(state, LeaseState::default());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_row_of_a_listed_shard_is_acquired_anew_however_long_its_holder_slept() {
+        let (_, progress) = overslept_with(&["0", "1"]).await;
+        assert_eq!(progress, Progress::Reclaimed);
     }
 
     async fn checkpoint(store: &MemoryLeaseStore, tenure: &Tenure) -> Option<String> {

@@ -92,6 +92,7 @@ impl Assignment {
             Arc::clone(&self.keeper),
             self.reports.clone(),
             self.key.clone(),
+            self.listing.clone(),
             self.seed,
         );
         let mut tenure = match begun.await {

@@ -68,7 +68,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Of a shard that is listed twice, the first counts.
-    pub(super) fn new(listed: Vec<ShardInfo>) -> Self {
+    pub(crate) fn new(listed: Vec<ShardInfo>) -> Self {
         let mut shards: Vec<ShardInfo> = Vec::with_capacity(listed.len());
         let mut places = HashMap::with_capacity(listed.len());
         let mut children: HashMap<Arc<str>, Vec<usize>> = HashMap::with_capacity(listed.len());

@@ -221,8 +221,6 @@ fn one_seed_gives_one_history() {
             .start_paused(true)
             .build()
             .unwrap();
-        // The SDK draws from the thread's generator.
-        fastrand::seed(seed);
         runtime.block_on(async {
             let sim = KinesisSim::builder()
                 .seed(seed)
