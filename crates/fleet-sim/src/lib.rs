@@ -48,6 +48,11 @@ use crate::drive::Pace;
 use crate::history::{History, InstanceId};
 use crate::plan::Plan;
 
+/// The program of the page on simulation runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulation.md")]
+pub struct Page;
+
 /// A run to be.
 #[must_use = "nothing happens until it is run"]
 pub struct Simulation {

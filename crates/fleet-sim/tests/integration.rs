@@ -4,16 +4,19 @@
 
 use std::env;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::BehaviorVersion;
 use aws_smithy_async::time::{SystemTimeSource, TimeSource as _};
 use aws_types::SdkConfig;
 use aws_types::region::Region;
 use fleet_sim::Simulation;
 use fleet_sim::plan::Plan;
 use lease_dynamo::DynamoLeaseStore;
+use tokio::runtime::Runtime;
 
 fn config(server: &str) -> SdkConfig {
     let endpoint = env::var(server).expect("run this by `cargo xtask integration`");
@@ -41,18 +44,46 @@ fn plan(seed: u64) -> Plan {
     plan
 }
 
+/// A table of a test's own, which is gone when the test is over.
+struct Table {
+    name: String,
+    config: SdkConfig,
+    runtime: Runtime,
+}
+
+impl Table {
+    fn new(config: SdkConfig, seed: u64) -> Self {
+        let now = SystemTimeSource::new().now().duration_since(UNIX_EPOCH);
+        let name = format!("fleet-{seed}-{:x}", now.unwrap().as_nanos());
+        let runtime = Runtime::new().unwrap();
+        let store = DynamoLeaseStore::new(&config, &name);
+        runtime.block_on(store.create_table_if_missing()).unwrap();
+        Self {
+            name,
+            config,
+            runtime,
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let config = aws_sdk_dynamodb::config::Builder::from(&self.config)
+            .behavior_version(BehaviorVersion::latest());
+        let client = Client::from_conf(config.build());
+        let deleted = client.delete_table().table_name(&self.name).send();
+        if let Err(error) = self.runtime.block_on(deleted) {
+            eprintln!("the table {} is left behind: {error}", self.name);
+        }
+    }
+}
+
 /// Runs a seed over a table of its own.
 fn run(server: &str, seed: u64) {
-    let config = config(server);
-    let now = SystemTimeSource::new()
-        .now()
-        .duration_since(std::time::SystemTime::UNIX_EPOCH);
-    let table = format!("fleet-{seed}-{:x}", now.unwrap().as_nanos());
-    let store = DynamoLeaseStore::new(&config, &table);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(store.create_table_if_missing()).unwrap();
+    let table = Table::new(config(server), seed);
+    let (config, name) = (table.config.clone(), table.name.clone());
     // An instance knows of the leases what its own store has seen.
-    let open = move |_| Arc::new(DynamoLeaseStore::new(&config, &table)) as _;
+    let open = move |_| Arc::new(DynamoLeaseStore::new(&config, &name)) as _;
     let run = Simulation::of(plan(seed)).stores(open).in_real_time().run();
     assert!(run.violations.is_empty(), "{}", run.report());
     assert!(!run.history.records.is_empty(), "nothing was put");
