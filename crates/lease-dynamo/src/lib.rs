@@ -203,6 +203,8 @@ mod calls;
 mod chance;
 mod error;
 mod expressions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grants;
 mod listing;
 mod names;

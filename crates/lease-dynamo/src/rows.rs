@@ -63,7 +63,7 @@ pub(crate) async fn read(calls: &Calls) -> Result<Vec<LeaseRow>, LeaseError> {
     }
 }
 
-fn row(name: &str, item: &Item) -> LeaseRow {
+pub(crate) fn row(name: &str, item: &Item) -> LeaseRow {
     let unknown = |reason| LeaseRow::Unknown {
         lease_key: name.to_owned(),
         reason,

@@ -11,6 +11,9 @@
 //! might have happened has decided nothing, and is made again. So a failure is the store's, however
 //! busy the machine is. A store on a clock that a test can move is tested in no time.
 //!
+//! Most cases know what each answer must be. Those of [`linearizability`] draw the calls of several
+//! owners from a seed, and look for an order of the calls that explains whatever was answered.
+//!
 //! ```
 //! use lease_core::conformance::{Case, Subject, Violation};
 //! # mod lease_memory {
@@ -44,6 +47,7 @@ pub mod acquiring;
 pub mod checkpoints;
 pub mod fencing;
 pub mod hand_over;
+pub mod linearizability;
 pub mod listing;
 pub mod repeats;
 mod subject;
@@ -153,6 +157,10 @@ macro_rules! conformance_tests {
             listing::no_keys_and_repeated_keys_are_answered_one_for_one
             listing::a_finished_shard_that_nobody_holds_is_forgotten
             listing::a_shard_that_is_held_or_unfinished_is_not_forgotten
+            linearizability::calls_on_one_shard_take_effect_one_after_the_other
+            linearizability::calls_on_three_shards_take_effect_one_after_the_other
+            linearizability::calls_that_are_cancelled_take_effect_whole_or_not_at_all
+            linearizability::calls_on_leases_that_expire_take_effect_one_after_the_other
             hand_over::an_ask_reaches_the_holder_with_its_next_renewal
             hand_over::one_asks_at_a_time
             hand_over::one_of_sixteen_that_race_to_ask_wins
@@ -218,6 +226,7 @@ mod tests {
             include_str!("checkpoints.rs"),
             include_str!("fencing.rs"),
             include_str!("hand_over.rs"),
+            include_str!("linearizability.rs"),
             include_str!("listing.rs"),
             include_str!("repeats.rs"),
         ];

@@ -39,6 +39,13 @@ impl Violation {
         }
     }
 
+    pub(super) fn and(self, more: &str) -> Self {
+        Self {
+            what: self.what + more,
+            ..self
+        }
+    }
+
     pub(super) fn undecided(self, attempts: u32, ttl: Duration) -> Self {
         Self {
             what: format!(
