@@ -284,7 +284,9 @@ impl<'h> Index<'h> {
             let is_in_play = self.plan.start == Start::TrimHorizon
                 || was_granted(*parent)
                 || self.ancestors(*parent).into_iter().any(was_granted);
-            !is_gone && is_in_play && !self.rows.is_finished(*parent, moment)
+            // One that is gone still stands in the way while somebody works on what they have of it.
+            let is_held = self.rows.present(*parent, moment).is_some();
+            (!is_gone || is_held) && is_in_play && !self.rows.is_finished(*parent, moment)
         })
     }
 
