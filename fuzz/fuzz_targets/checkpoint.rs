@@ -9,7 +9,11 @@ fuzz_target!(|text: &str| {
     match text.parse::<Checkpoint>() {
         Ok(read) => {
             let written = read.to_string();
-            assert_eq!(written.parse().as_ref(), Ok(&read), "{text:?} is written as {written:?}");
+            assert_eq!(
+                written.parse().as_ref(),
+                Ok(&read),
+                "{text:?} is written as {written:?}"
+            );
             assert_eq!(read.is_shard_end(), text == SHARD_END);
             // A sequence number is kept as it came; a moment may have had another text.
             if let Some(sequence_number) = read.sequence() {

@@ -12,7 +12,10 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     let item: HashMap<String, AttributeValue> = text.lines().filter_map(attribute).collect();
     let said = |name| item.get(name).and_then(|value| value.as_s().ok());
-    let counted = |name| item.get(name).and_then(|value| value.as_n().ok()?.parse().ok());
+    let counted = |name| {
+        item.get(name)
+            .and_then(|value| value.as_n().ok()?.parse().ok())
+    };
     let Some(lease_key) = said("lease_key") else {
         return;
     };
@@ -36,6 +39,7 @@ fuzz_target!(|text: &str| {
         LeaseRow::Unknown {
             lease_key: named,
             reason,
+            ..
         } => {
             assert_eq!(named, *lease_key);
             assert!(!reason.is_empty());

@@ -17,11 +17,16 @@ fuzz_target!(|input: &[u8]| {
         return;
     }
     let mut lines = rest.splitn(3, |byte| *byte == b'\n');
-    let mut text = || lines.next().map(|line| String::from_utf8_lossy(line).into_owned());
+    let mut text = || {
+        lines
+            .next()
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+    };
     let (sequence_number, partition_key) = (text().unwrap_or_default(), text());
     let data = lines.next().unwrap_or_default();
 
-    let (info, payload) = fuzzing::record(&sequence_number, partition_key.as_deref(), seconds, data);
+    let (info, payload) =
+        fuzzing::record(&sequence_number, partition_key.as_deref(), seconds, data);
     assert_eq!(payload, data);
     assert_eq!(info.sequence_number, sequence_number);
     assert_eq!(info.partition_key, partition_key.unwrap_or_default());
@@ -31,6 +36,9 @@ fuzz_target!(|input: &[u8]| {
     };
     // Within what a clock shows; what lies beyond is told as the epoch.
     if seconds.abs() < 4e9 {
-        assert!((arrived_at - seconds).abs() <= 0.000_501, "{seconds} is told as {arrived_at}");
+        assert!(
+            (arrived_at - seconds).abs() <= 0.000_501,
+            "{seconds} is told as {arrived_at}"
+        );
     }
 });
