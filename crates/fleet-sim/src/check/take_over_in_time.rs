@@ -280,6 +280,23 @@ mod tests {
     }
 
     #[test]
+    fn a_parent_that_left_the_listing_is_waited_for_while_somebody_holds_it() {
+        for is_held in [true, false] {
+            let mut tale = Tale::with(2);
+            tale.shard(1, &[0]);
+            tale.at(18.0).grant(1, 0, 1);
+            if !is_held {
+                tale.release(1, 0, 1);
+            }
+            tale.trim(0, &[]);
+            tale.at(19.0).grant(0, 1, 1);
+            tale.at(20.0).kill(0);
+            later(&mut tale);
+            assert_eq!(tale.broken(TakeOverInTime).is_empty(), is_held);
+        }
+    }
+
+    #[test]
     fn a_shard_is_left_alone_while_a_handler_of_an_earlier_lease_runs() {
         let mut tale = Tale::with(2);
         tale.store(0, 1);
