@@ -108,10 +108,12 @@ pub enum KinesisError {
         stream: Option<String>,
     },
     /// A number that a setting cannot be.
-    #[error("{setting} is {value}: {reason}")]
+    #[error("{setting} is {value}{}: {reason}", of_stream(.stream.as_deref()))]
     Setting {
         /// The setting, as its method is named.
         setting: &'static str,
+        /// The stream, where it is a setting of one.
+        stream: Option<String>,
         /// What it was set to.
         value: usize,
         /// What it can be.

@@ -4,6 +4,7 @@ use aws_sdk_kinesis::primitives::{Blob, DateTime};
 use aws_sdk_kinesis::types::Record;
 
 use crate::RecordInfo;
+use crate::reading::record::Item;
 
 /// What a handler is told of a record that the service answers with, and its payload.
 ///
@@ -25,6 +26,6 @@ pub fn record(
         .build()
         .expect("nothing is missing");
     let mut info = RecordInfo::default();
-    let payload = info.turn_to(record, 0);
-    (info, payload)
+    let payload = info.turn_to(Item::of(record, 0));
+    (info, payload.into())
 }

@@ -75,8 +75,9 @@ pub use publisher::{
     Keyed, KeyedPublisher, KinesisPublisher, Publish, PublishError, Published, Publisher,
     StreamPublisher, Unstored,
 };
+pub use reading::feed::Prefetch;
 pub use reading::record::RecordInfo;
-pub use stream::{KinesisStream, StartPosition};
+pub use stream::{Checkpointing, KinesisStream, StartPosition};
 
 /// Everything that a service is written with.
 ///
@@ -86,7 +87,7 @@ pub mod prelude {
     pub use rstream::{AppInfo, Context, Handle, HandlerOutcome, Outgoing, RustStream, subscriber};
 
     pub use crate::{
-        KinesisBroker, KinesisError, KinesisPublisher, KinesisStream, PublishError, RecordInfo,
-        StartPosition, StreamPublisher,
+        Checkpointing, KinesisBroker, KinesisError, KinesisPublisher, KinesisStream, PublishError,
+        RecordInfo, StartPosition, StreamPublisher,
     };
 }

@@ -129,6 +129,7 @@ impl Settings {
             if value == 0 || value > most {
                 return Err(KinesisError::Setting {
                     setting,
+                    stream: None,
                     value,
                     reason,
                 });

@@ -3,6 +3,9 @@
 pub(crate) mod assignment;
 pub(crate) mod cursor;
 pub(crate) mod delivery;
+pub(crate) mod feed;
+pub(crate) mod in_flight;
+pub(crate) mod lanes;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod watermark;

@@ -199,11 +199,16 @@ impl Service {
         }
     }
 
-    /// The records at an iterator: [GetRecords].
+    /// The records at an iterator, so many at most: [GetRecords].
     ///
     /// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
-    pub(crate) async fn fetch(&self, iterator: &str) -> Result<Fetched, ServiceError> {
+    pub(crate) async fn fetch(
+        &self,
+        iterator: String,
+        limit: Option<i32>,
+    ) -> Result<Fetched, ServiceError> {
         let request = self.client.get_records().shard_iterator(iterator);
+        let request = request.set_limit(limit);
         let answer = request
             .send()
             .await

@@ -1,11 +1,14 @@
-//! What a subscription reads: a stream, from where, and how often.
+//! What a subscription reads: a stream, from where, how often, and how much of it at once.
 
+use std::num::NonZeroUsize;
 use std::time::{Duration, SystemTime};
 
 use rstream::broker::Source;
 
 use crate::leasing::lineage::Start;
-use crate::{KinesisBroker, KinesisError};
+use crate::reading::assignment::Terms;
+use crate::reading::cursor::Pace;
+use crate::{KinesisBroker, KinesisError, Prefetch};
 
 /// A Kinesis data stream to subscribe to.
 ///
@@ -23,6 +26,9 @@ pub struct KinesisStream {
     name: String,
     start_at: StartPosition,
     poll_interval: Duration,
+    concurrency: usize,
+    checkpointing: Checkpointing,
+    prefetch: Prefetch,
 }
 
 impl KinesisStream {
@@ -37,6 +43,9 @@ impl KinesisStream {
             name: name.into(),
             start_at: StartPosition::latest(),
             poll_interval: Duration::from_secs(1),
+            concurrency: 1,
+            checkpointing: Checkpointing::EveryAck,
+            prefetch: Prefetch::default(),
         }
     }
 
@@ -57,12 +66,52 @@ impl KinesisStream {
         self
     }
 
+    /// How many records of one shard may be in handlers at once; one unless it is set.
+    ///
+    /// Never two of the same partition key: the records of a key are handled in their order, one after the other,
+    /// through retries and redelivery; a record whose key has one in hand waits, and others go past it. The
+    /// checkpoint follows the settled prefix all the same, so what a crash redelivers is everything behind the
+    /// oldest record that was not settled: up to what is [read ahead](Self::prefetch).
+    /// Zero is an error at start.
+    ///
+    /// Records without a partition key, in a stream that distributes them itself, pass for records of one key.
+    pub fn concurrency(mut self, records: usize) -> Self {
+        self.concurrency = records;
+        self
+    }
+
+    /// When settled positions are written to the lease store; [`Checkpointing::EveryAck`] unless it is set.
+    pub fn checkpointing(mut self, when: Checkpointing) -> Self {
+        self.checkpointing = when;
+        self
+    }
+
+    /// How much is read ahead of the handler; see [`Prefetch`].
+    pub fn prefetch(mut self, limits: Prefetch) -> Self {
+        self.prefetch = limits;
+        self
+    }
+
     pub(crate) fn start(&self) -> Start {
         self.start_at.0
     }
 
-    pub(crate) fn pause(&self) -> Duration {
-        self.poll_interval
+    pub(crate) fn terms(&self, has_limits: bool) -> Terms {
+        Terms {
+            pace: Pace {
+                pause: self.poll_interval,
+                has_limits,
+            },
+            concurrency: NonZeroUsize::new(self.concurrency).unwrap_or(NonZeroUsize::MIN),
+            checkpoint_every: match self.checkpointing {
+                Checkpointing::EveryAck => None,
+                Checkpointing::Interval(interval) => Some(interval),
+            },
+        }
+    }
+
+    pub(crate) fn prefetch_limits(&self) -> Prefetch {
+        self.prefetch
     }
 
     /// Whether the service could know such a stream, and whether it can be read at this pace.
@@ -86,10 +135,25 @@ impl KinesisStream {
         {
             return wrong("it has a character besides a-z, A-Z, 0-9, '_', '.' and '-'");
         }
-        if self.poll_interval.is_zero() {
-            return Err(KinesisError::ZeroDuration {
-                setting: "poll_interval",
+        let interval = match self.checkpointing {
+            Checkpointing::EveryAck => None,
+            Checkpointing::Interval(interval) => Some(("checkpointing interval", interval)),
+        };
+        let durations = [Some(("poll_interval", self.poll_interval)), interval];
+        for (setting, duration) in durations.into_iter().flatten() {
+            if duration.is_zero() {
+                return Err(KinesisError::ZeroDuration {
+                    setting,
+                    stream: Some(self.name.clone()),
+                });
+            }
+        }
+        if self.concurrency == 0 {
+            return Err(KinesisError::Setting {
+                setting: "concurrency",
                 stream: Some(self.name.clone()),
+                value: 0,
+                reason: "give it one or more",
             });
         }
         Ok(())
@@ -102,6 +166,24 @@ impl Source for KinesisStream {
     fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// When the positions that acknowledgements settle are written to the lease store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Checkpointing {
+    /// Every acknowledgement that moves a shard's checkpoint is one call to the store.
+    ///
+    /// With a [concurrency](KinesisStream::concurrency) of one it is made before the next record is handed over, so
+    /// that a crash redelivers one record of a shard at most. Above one, handlers do not wait for it, and what is
+    /// settled while a call is under way shares the next.
+    EveryAck,
+    /// The newest settled position is written at most once in so long for each shard, and always when a shard is
+    /// handed over or read to its end and when the broker is shut down.
+    ///
+    /// Handlers do not wait for it. A crash redelivers what was settled in the last interval, and in the call under way,
+    /// besides what was in hand; a planned move redelivers nothing. Zero is an error at start.
+    Interval(Duration),
 }
 
 /// Where a shard opens that has no checkpoint ([StartingPosition]).

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::backoff::Backoff;
 use crate::reading::delivery::{Delivery, Next};
-use crate::reading::record::RecordInfo;
+use crate::reading::record::Item;
 use crate::{KinesisError, KinesisStream};
 
 /// The shard that every record of a test comes from.
@@ -26,7 +26,7 @@ pub(crate) struct InProcessKinesis {
 
 /// One record at a time is handled, as of a real shard.
 struct Shard {
-    info: RecordInfo,
+    delivery: Delivery,
     backoff: Backoff,
     put: u64,
 }
@@ -44,7 +44,7 @@ impl InProcessKinesis {
                 epoch: 1,
             };
             let shard = Shard {
-                info: RecordInfo::of_shard(stream.name(), SHARD, holder),
+                delivery: Delivery::of_shard(stream.name(), SHARD, holder),
                 backoff: Backoff::of_handlers(seed),
                 put: 0,
             };
@@ -77,13 +77,17 @@ impl InProcess for InProcessKinesis {
                 return Err(KinesisError::NoSubscription { stream }.into());
             };
             let mut shard = shard.lock().await;
-            let Shard { info, backoff, put } = &mut *shard;
+            let Shard {
+                delivery,
+                backoff,
+                put,
+            } = &mut *shard;
             *put += 1;
             let record = self.record(payload, *put)?;
-            let mut delivery = Delivery::of(record, 0, info);
+            delivery.turn_to(Item::of(record, 0));
             loop {
-                let verdict = delivery.attempt(handler, info).await;
-                match delivery.judge(verdict, info, &self.reports, backoff) {
+                let verdict = delivery.attempt(handler).await;
+                match delivery.judge(verdict, &self.reports, backoff) {
                     Next::Settled => return Ok(()),
                     Next::Again(pause) => sleep(pause).await,
                 }

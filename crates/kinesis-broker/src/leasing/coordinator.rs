@@ -46,6 +46,8 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 pub(crate) struct Setup {
     pub(crate) subscriptions: Vec<(KinesisStream, Handler)>,
     pub(crate) service: Service,
+    /// Whether the server has the service's limits on reads.
+    pub(crate) has_limits: bool,
     pub(crate) leases: Leases,
     pub(crate) reports: Reports,
     pub(crate) hand_over_timeout: Duration,
@@ -123,7 +125,7 @@ impl Coordinator {
             streams: setup
                 .subscriptions
                 .into_iter()
-                .map(|(stream, handler)| Stream::new(&stream, handler))
+                .map(|(stream, handler)| Stream::new(&stream, handler, setup.has_limits))
                 .collect(),
             under_way: JoinSet::new(),
             states: States::default(),

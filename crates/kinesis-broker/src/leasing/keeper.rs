@@ -49,7 +49,7 @@ impl Grasp {
 pub(crate) struct Lease {
     id: u64,
     key: LeaseKey,
-    holder: Holder,
+    holder: Arc<Holder>,
     grasp: Arc<watch::Sender<Grasp>>,
     keeper: mpsc::UnboundedSender<Command>,
 }
@@ -60,6 +60,10 @@ impl Lease {
     }
 
     pub(crate) fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    pub(crate) fn shared_holder(&self) -> &Arc<Holder> {
         &self.holder
     }
 
@@ -107,7 +111,7 @@ enum Command {
     Keep {
         id: u64,
         key: LeaseKey,
-        holder: Holder,
+        holder: Arc<Holder>,
         grasp: Arc<watch::Sender<Grasp>>,
     },
     Drop(u64),
@@ -158,7 +162,7 @@ impl Keeper {
         let lease = Lease {
             id,
             key,
-            holder,
+            holder: Arc::new(holder),
             grasp: Arc::new(grasp),
             keeper: self.commands.clone(),
         };
@@ -166,7 +170,7 @@ impl Keeper {
         let _ = self.commands.send(Command::Keep {
             id,
             key: lease.key.clone(),
-            holder: lease.holder.clone(),
+            holder: Arc::clone(&lease.holder),
             grasp: Arc::clone(&lease.grasp),
         });
         lease
@@ -184,7 +188,7 @@ impl Drop for Keeper {
 
 struct Held {
     key: LeaseKey,
-    holder: Holder,
+    holder: Arc<Holder>,
     grasp: Arc<watch::Sender<Grasp>>,
     retries: Backoff,
     asked_by: Option<String>,
@@ -229,7 +233,13 @@ impl Keeping {
         }
     }
 
-    fn keep(&mut self, id: u64, key: LeaseKey, holder: Holder, grasp: Arc<watch::Sender<Grasp>>) {
+    fn keep(
+        &mut self,
+        id: u64,
+        key: LeaseKey,
+        holder: Arc<Holder>,
+        grasp: Arc<watch::Sender<Grasp>>,
+    ) {
         // However many are acquired in one moment, the first renewals spread over the whole period, and
         // so do the later ones. Steps of the golden ratio leave no gap for long.
         #[expect(clippy::cast_precision_loss, reason = "a phase, not a count")]
@@ -280,8 +290,11 @@ impl Keeping {
             let Some(held) = self.held.get(&id) else {
                 continue;
             };
-            let (leases, key, holder) =
-                (self.leases.clone(), held.key.clone(), held.holder.clone());
+            let (leases, key, holder) = (
+                self.leases.clone(),
+                held.key.clone(),
+                Arc::clone(&held.holder),
+            );
             self.under_way.push(Box::pin(async move {
                 let sent = Instant::now();
                 let answer = leases.renew(&key, &holder).await;

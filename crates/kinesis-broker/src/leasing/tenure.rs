@@ -6,17 +6,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lease_core::{Checkpoint, Holder, LeaseError, LeaseKey};
-use rstream::broker::{BoxFuture, Reports};
+use rstream::broker::Reports;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::ReusableBoxFuture;
 
 use crate::KinesisError;
 use crate::backoff::Backoff;
-use crate::leasing::Leases;
 use crate::leasing::keeper::{Keeper, Lease};
 use crate::leasing::lineage::Listing;
+use crate::leasing::{Leases, after};
 use crate::sabotage::{self, Sabotage};
 
 /// What one step of a tenure brought.
@@ -44,10 +46,18 @@ pub(crate) struct Tenure {
     settled: Option<Checkpoint>,
     /// Whether it has yet to be sent.
     unsent: bool,
+    /// Whether it is to be sent at once, whatever the pace.
+    hurries: bool,
     /// Whether the call under way carries it, or an older one.
     writing: bool,
-    /// The call under way. It lives here so that dropping `progress` does not cancel it.
-    call: Option<BoxFuture<'static, Answer>>,
+    /// The least time between the positions that acknowledgements have written; `None` writes each.
+    pace: Option<Duration>,
+    /// When a position was last sent.
+    sent_at: Option<Instant>,
+    /// The call under way. It lives here so that dropping `progress` does not cancel it, and each is made in the
+    /// place of the last, so that a checkpoint allocates nothing here.
+    call: ReusableBoxFuture<'static, Answer>,
+    is_calling: bool,
     backoff: Backoff,
     not_before: Option<Instant>,
 }
@@ -66,6 +76,7 @@ impl Tenure {
         reports: Reports,
         key: LeaseKey,
         listing: watch::Receiver<Arc<Listing>>,
+        pace: Option<Duration>,
         seed: u64,
     ) -> Result<Option<Self>, LeaseError> {
         let Some(lease) = acquire(&leases, &keeper, &key).await? else {
@@ -79,8 +90,12 @@ impl Tenure {
             listing,
             settled: None,
             unsent: false,
+            hurries: false,
             writing: false,
-            call: None,
+            pace,
+            sent_at: None,
+            call: ReusableBoxFuture::new(std::future::pending()),
+            is_calling: false,
             backoff: Backoff::of_leases(seed),
             not_before: None,
         }))
@@ -105,8 +120,14 @@ impl Tenure {
     }
 
     /// Whether the last call failed and its next try has yet to come.
-    pub(crate) fn is_backing_off(&self) -> bool {
-        self.call.is_none() && self.not_before.is_some_and(|at| Instant::now() < at)
+    fn is_backing_off(&self) -> bool {
+        !self.is_calling && self.not_before.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Whether a position is on its way to the store, or would be at the next [`progress`](Self::progress). Not
+    /// after a failure, until it is sent again.
+    pub(crate) fn is_writing(&self) -> bool {
+        !self.is_written() && !self.is_backing_off()
     }
 
     /// Notes the position that the shard was opened at, which the store has.
@@ -114,10 +135,21 @@ impl Tenure {
         self.settled = Some(position);
     }
 
-    /// Notes a new settled position, to be written by [`progress`](Self::progress).
+    /// Notes a new settled position, to be written by [`progress`](Self::progress) at the pace that was set.
     pub(crate) fn settle(&mut self, position: Checkpoint) {
         self.settled = Some(position);
         self.unsent = true;
+    }
+
+    /// As [`settle`](Self::settle), but whatever the pace.
+    pub(crate) fn settle_at_once(&mut self, position: Checkpoint) {
+        self.settle(position);
+        self.hurries = true;
+    }
+
+    /// Has what is not written yet written at once.
+    pub(crate) fn hurry(&mut self) {
+        self.hurries = true;
     }
 
     /// Waits until a record may be handed over; for ever, where the lease is lost. Cancel safe, and
@@ -131,14 +163,12 @@ impl Tenure {
     /// Cancel safe: a call under way goes on with the next `progress`.
     pub(crate) async fn progress(&mut self) -> Progress {
         loop {
-            let answer = match &mut self.call {
-                Some(call) => call.await,
-                None => {
-                    self.next_call().await;
-                    continue;
-                }
-            };
-            self.call = None;
+            if !self.is_calling {
+                self.next_call().await;
+                continue;
+            }
+            let answer = self.call.get_pin().await;
+            self.is_calling = false;
             self.writing = false;
             match answer {
                 Answer::Checkpoint(Ok(accepted))
@@ -154,6 +184,7 @@ impl Tenure {
                 }
                 Answer::Checkpoint(Err(error)) => {
                     self.unsent |= !sabotage::is(Sabotage::ForgetsFailed);
+                    self.hurries = true;
                     self.failed(error);
                     return Progress::Failed;
                 }
@@ -167,6 +198,7 @@ impl Tenure {
                     self.backoff.reset();
                     self.lease = lease;
                     self.unsent = self.settled.is_some();
+                    self.hurries = true;
                     return Progress::Reclaimed;
                 }
                 Answer::Reclaim(Ok(None)) => return Progress::Lost,
@@ -180,37 +212,63 @@ impl Tenure {
 
     /// Waits for something to do, and sets the call.
     async fn next_call(&mut self) {
+        let is_due = self.unsent && self.due_at().is_none_or(|at| at <= Instant::now());
+        if is_due && self.lease.is_firm() {
+            // The common case, without the timers and the listening of the others.
+            return self.write();
+        }
         tokio::select! {
             biased;
             () = self.lease.lost() => {
                 wait(self.not_before).await;
-                let (leases, keeper) = (self.leases.clone(), Arc::clone(&self.keeper));
-                let (key, holder) = (self.key().clone(), self.holder().clone());
-                if self.may_be_forgotten() {
-                    self.call = Some(Box::pin(async { Answer::Reclaim(Ok(None)) }));
-                    return;
-                }
-                self.call = Some(Box::pin(async move {
-                    Answer::Reclaim(reclaim(&leases, &keeper, &key, &holder).await)
-                }));
+                self.look_into_the_loss();
             }
             // Nothing is written past the deadline.
             () = async {
-                wait(self.not_before).await;
+                wait(self.due_at()).await;
                 if !sabotage::is(Sabotage::BorrowedFence) {
                     self.lease.firm().await;
                 }
-            }, if self.unsent => {
-                let Some(position) = self.settled.clone() else { return };
-                let leases = self.leases.clone();
-                let (key, holder) = (self.key().clone(), self.holder().clone());
-                self.unsent = false;
-                self.writing = true;
-                self.call = Some(Box::pin(async move {
-                    Answer::Checkpoint(leases.checkpoint(&key, &holder, &position).await)
-                }));
-            }
+            }, if self.unsent => self.write(),
         }
+    }
+
+    /// When what is unsent may be sent, where that is not at once.
+    fn due_at(&self) -> Option<Instant> {
+        let paced = (self.pace.zip(self.sent_at)).filter(|_| !self.hurries);
+        let paced =
+            paced.map(|(pace, sent_at)| sent_at.checked_add(pace).unwrap_or_else(|| after(pace)));
+        self.not_before.max(paced)
+    }
+
+    fn write(&mut self) {
+        let Some(position) = self.settled.clone() else {
+            return;
+        };
+        let leases = self.leases.clone();
+        let (key, holder) = (self.key().clone(), Arc::clone(self.lease.shared_holder()));
+        self.unsent = false;
+        self.hurries = false;
+        self.sent_at = Some(Instant::now());
+        self.writing = true;
+        self.is_calling = true;
+        self.call.set(async move {
+            Answer::Checkpoint(leases.checkpoint(&key, &holder, &position).await)
+        });
+    }
+
+    fn look_into_the_loss(&mut self) {
+        let (leases, keeper) = (self.leases.clone(), Arc::clone(&self.keeper));
+        let (key, holder) = (self.key().clone(), self.holder().clone());
+        let may_be_forgotten = self.may_be_forgotten();
+        self.is_calling = true;
+        self.call.set(async move {
+            Answer::Reclaim(if may_be_forgotten {
+                Ok(None)
+            } else {
+                reclaim(&leases, &keeper, &key, &holder).await
+            })
+        });
     }
 
     /// Whether the row of the lost lease can have gone because somebody else has read the shard to its end since:

@@ -2,6 +2,7 @@
 //! once more, and then it is read. Orders to the task and its notices to the coordinator are here too.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +16,8 @@ use crate::leasing::Leases;
 use crate::leasing::keeper::Keeper;
 use crate::leasing::lineage::{Lineage, Listing, Position, Standing, Warning};
 use crate::leasing::tenure::Tenure;
+use crate::reading::cursor::Pace;
+use crate::reading::feed::Budget;
 use crate::reading::reader::Reader;
 use crate::service::Service;
 
@@ -56,6 +59,16 @@ pub(crate) enum End {
     Unsettled,
 }
 
+/// How the shards of a subscription are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) pace: Pace,
+    /// How many records of a shard are in handlers at once.
+    pub(crate) concurrency: NonZeroUsize,
+    /// The least time between two checkpoints; `None` writes one at every acknowledgement that moves it.
+    pub(crate) checkpoint_every: Option<Duration>,
+}
+
 /// Everything that a reader is given.
 #[derive(Debug)]
 pub(crate) struct Assignment {
@@ -65,7 +78,9 @@ pub(crate) struct Assignment {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) reports: Reports,
     pub(crate) handler: Handler,
-    pub(crate) pause: Duration,
+    pub(crate) terms: Terms,
+    /// What all shards of the subscription may hold.
+    pub(crate) budget: Budget,
     /// The lineage by which the coordinator chose the shard.
     pub(crate) lineage: Arc<Lineage>,
     pub(crate) listing: watch::Receiver<Arc<Listing>>,
@@ -93,6 +108,7 @@ impl Assignment {
             self.reports.clone(),
             self.key.clone(),
             self.listing.clone(),
+            self.terms.checkpoint_every,
             self.seed,
         );
         let mut tenure = match begun.await {

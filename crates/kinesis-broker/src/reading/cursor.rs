@@ -1,11 +1,12 @@
 //! One shard's iterator: where it was opened, when it is read next, and what a failed read means.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_kinesis::types::Record;
 use lease_core::{Checkpoint, LeaseKey};
-use rstream::broker::Reports;
+use rstream::broker::{BoxFuture, Reports};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -14,8 +15,9 @@ use crate::backoff::Backoff;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::leasing::after;
 use crate::leasing::lineage::{Listing, Position};
+use crate::reading::feed::Appetite;
 use crate::sabotage::{self, Sabotage};
-use crate::service::Service;
+use crate::service::{Fetched, Opened, Service};
 
 /// The least time between the starts of two reads of a shard. The service takes five a second
 /// ([GetRecords]) and counts them as they arrive; this leaves the network 100 ms to bunch six of them.
@@ -44,16 +46,23 @@ pub(crate) enum Event {
     Gone,
 }
 
+/// How closely reads may follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The pause between two reads of an idle shard.
+    pub(crate) pause: Duration,
+    /// Whether the server has the service's limits on reads.
+    pub(crate) has_limits: bool,
+}
+
 /// The place in a shard from which records are read.
-#[derive(Debug)]
 pub(crate) struct Cursor {
     service: Service,
     reports: Reports,
     key: LeaseKey,
     /// The last complete listing of the stream.
     listing: watch::Receiver<Arc<Listing>>,
-    /// The pause between two reads of an idle shard.
-    pause: Duration,
+    pace: Pace,
     /// Where to open again: after the last record that was fetched.
     at: Position,
     iterator: Option<String>,
@@ -64,6 +73,18 @@ pub(crate) struct Cursor {
     is_reported: bool,
     /// Whether the iterator has expired since the last read.
     has_expired: bool,
+    /// The call under way. It lives here so that dropping `next` does not cancel it.
+    call: Option<BoxFuture<'static, Answer>>,
+}
+
+enum Answer {
+    Opened(Result<Opened, ServiceError>),
+    /// The shard is there, but no longer has the position.
+    NotSoFar(ServiceError),
+    Fetched {
+        started: Instant,
+        fetched: Result<Fetched, ServiceError>,
+    },
 }
 
 impl Cursor {
@@ -73,7 +94,7 @@ impl Cursor {
         reports: Reports,
         key: LeaseKey,
         listing: watch::Receiver<Arc<Listing>>,
-        pause: Duration,
+        pace: Pace,
         at: Position,
         seed: u64,
     ) -> Self {
@@ -82,7 +103,7 @@ impl Cursor {
             reports,
             key,
             listing,
-            pause,
+            pace,
             at,
             iterator: None,
             ended: false,
@@ -90,21 +111,37 @@ impl Cursor {
             backoff: Backoff::of_reads(seed),
             is_reported: false,
             has_expired: false,
+            call: None,
         }
     }
 
     /// Reads on until something comes of it. After [`Event::Ended`] it says so again.
     ///
-    /// Cancel safe: what a dropped call would have fetched is fetched by the next one.
-    pub(crate) async fn next(&mut self) -> Event {
+    /// Cancel safe: a call under way goes on with the next `next`.
+    pub(crate) async fn next(&mut self, appetite: Appetite) -> Event {
         loop {
-            if self.ended {
-                return Event::Ended;
-            }
-            sleep_until(self.not_before).await;
-            let event = match self.iterator.clone() {
-                None => self.open().await,
-                Some(iterator) => self.fetch(&iterator).await,
+            let event = match &mut self.call {
+                Some(call) => {
+                    let answer = call.await;
+                    self.call = None;
+                    match answer {
+                        Answer::Opened(opened) => self.opened(opened),
+                        Answer::NotSoFar(error) => {
+                            self.fall_back(&error);
+                            None
+                        }
+                        Answer::Fetched { started, fetched } => self.fetched(started, fetched),
+                    }
+                }
+                None if self.ended => Some(Event::Ended),
+                None => {
+                    sleep_until(self.not_before).await;
+                    self.call = Some(match self.iterator.clone() {
+                        None => self.open(),
+                        Some(iterator) => self.fetch(iterator, appetite),
+                    });
+                    None
+                }
             };
             if let Some(event) = event {
                 return event;
@@ -112,9 +149,25 @@ impl Cursor {
         }
     }
 
-    async fn fetch(&mut self, iterator: &str) -> Option<Event> {
-        let started = Instant::now();
-        let fetched = match self.service.fetch(iterator).await {
+    fn fetch(&self, iterator: String, appetite: Appetite) -> BoxFuture<'static, Answer> {
+        let service = self.service.clone();
+        let limit = match appetite {
+            Appetite::Any => None,
+            Appetite::Few(records) => Some(records),
+        };
+        Box::pin(async move {
+            let started = Instant::now();
+            let fetched = service.fetch(iterator, limit).await;
+            Answer::Fetched { started, fetched }
+        })
+    }
+
+    fn fetched(
+        &mut self,
+        started: Instant,
+        fetched: Result<Fetched, ServiceError>,
+    ) -> Option<Event> {
+        let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(error) => return self.failed(error),
         };
@@ -122,25 +175,47 @@ impl Cursor {
         self.is_reported = false;
         self.has_expired = false;
         let is_idle = fetched.records.is_empty() && fetched.millis_behind == 0;
-        let pause = if is_idle {
-            self.pause
+        self.not_before = if is_idle {
+            let apart = if self.pace.has_limits {
+                READS_APART
+            } else {
+                Duration::ZERO
+            };
+            after(self.pace.pause).max(started + apart)
+        } else if self.pace.has_limits {
+            after(time_to_give(&fetched.records)).max(started + READS_APART)
         } else {
-            time_to_give(&fetched.records)
+            started
         };
-        self.not_before = after(pause).max(started + READS_APART);
         self.ended = fetched.next.is_none();
         self.iterator = fetched.next;
         let last = fetched.records.last()?;
-        self.at = Position::After(Checkpoint::at(last.sequence_number.clone()));
+        self.at = Position::After(Checkpoint::at(last.sequence_number.as_str()));
         Some(Event::Batch {
             records: fetched.records,
             millis_behind: fetched.millis_behind,
         })
     }
 
-    async fn open(&mut self) -> Option<Event> {
-        let (stream, shard) = (self.key.stream(), self.key.shard());
-        let error = match self.service.open(stream, shard, &self.at).await {
+    fn open(&self) -> BoxFuture<'static, Answer> {
+        let (service, key, at) = (self.service.clone(), self.key.clone(), self.at.clone());
+        let listing = self.listing.clone();
+        Box::pin(async move {
+            let error = match service.open(key.stream(), key.shard(), &at).await {
+                Err(error) if error.kind() == ServiceErrorKind::NotFound => error,
+                opened => return Answer::Opened(opened),
+            };
+            let is_gone = is_gone(&listing.borrow(), &key);
+            let is_after = matches!(at, Position::After(_));
+            if !is_gone && is_after && is_there_but_not_so_far(&service, &key, &at).await {
+                return Answer::NotSoFar(error);
+            }
+            Answer::Opened(Err(error))
+        })
+    }
+
+    fn opened(&mut self, opened: Result<Opened, ServiceError>) -> Option<Event> {
+        let error = match opened {
             Ok(opened) => {
                 self.iterator = Some(opened.iterator);
                 let is_tip = self.at == Position::Latest && !sabotage::is(Sabotage::TipAnew);
@@ -153,22 +228,22 @@ impl Cursor {
             }
             Err(error) => error,
         };
-        let is_refused = match error.kind() {
-            ServiceErrorKind::InvalidArgument => {
-                matches!(self.at, Position::After(_) | Position::AtTimestamp(_))
+        match error.kind() {
+            ServiceErrorKind::InvalidArgument
+                if matches!(self.at, Position::After(_) | Position::AtTimestamp(_)) =>
+            {
+                self.fall_back(&error);
+                None
             }
-            ServiceErrorKind::NotFound => {
-                let was_there = !self.listing.borrow().shards().is_empty();
-                if was_there && self.listing.borrow().shard(shard).is_none() {
-                    return Some(Event::Gone);
-                }
-                matches!(self.at, Position::After(_)) && self.is_there_but_not_so_far().await
+            ServiceErrorKind::NotFound if is_gone(&self.listing.borrow(), &self.key) => {
+                Some(Event::Gone)
             }
-            _ => false,
-        };
-        if !is_refused {
-            return self.failed(error);
+            _ => self.failed(error),
         }
+    }
+
+    /// The position was refused: from the oldest record, too much rather than too little.
+    fn fall_back(&mut self, error: &ServiceError) {
         tracing::warn!(
             stream = self.key.stream(),
             shard = self.key.shard(),
@@ -177,18 +252,6 @@ impl Cursor {
             "the stream no longer has this position; reading from the oldest record (TRIM_HORIZON)"
         );
         self.at = Position::TrimHorizon;
-        None
-    }
-
-    /// Whether the shard is there, and only the position is not: some servers say "not found" of both.
-    async fn is_there_but_not_so_far(&self) -> bool {
-        let (stream, shard) = (self.key.stream(), self.key.shard());
-        let horizon = &Position::TrimHorizon;
-        if self.service.open(stream, shard, horizon).await.is_err() {
-            return false;
-        }
-        let again = self.service.open(stream, shard, &self.at).await;
-        again.is_err_and(|error| error.kind() == ServiceErrorKind::NotFound)
     }
 
     /// The moment of the tip, rounded down to the second as the service's own `Date` is. Where the answer had
@@ -235,6 +298,32 @@ impl Cursor {
         });
         Some(Event::Failed)
     }
+}
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor")
+            .field("key", &self.key)
+            .field("at", &self.at)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a shard that the service does not find is not in the last listing either.
+fn is_gone(listing: &Listing, key: &LeaseKey) -> bool {
+    !listing.shards().is_empty() && listing.shard(key.shard()).is_none()
+}
+
+/// Whether the shard is there, and only the position is not: some servers say "not found" of both.
+async fn is_there_but_not_so_far(service: &Service, key: &LeaseKey, at: &Position) -> bool {
+    let (stream, shard) = (key.stream(), key.shard());
+    let horizon = service.open(stream, shard, &Position::TrimHorizon).await;
+    if horizon.is_err() {
+        return false;
+    }
+    let again = service.open(stream, shard, at).await;
+    again.is_err_and(|error| error.kind() == ServiceErrorKind::NotFound)
 }
 
 /// How long a shard takes to give these records.

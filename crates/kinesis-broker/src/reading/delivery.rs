@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use aws_sdk_kinesis::types::Record;
+use bytes::Bytes;
+use lease_core::Holder;
 use rstream::HandlerOutcome;
 use rstream::broker::{Handler, Reports, Settlement, Verdict};
 
 use crate::KinesisError;
 use crate::backoff::Backoff;
-use crate::reading::record::RecordInfo;
+use crate::reading::record::{Item, RecordInfo};
 
 /// From this attempt on a retry is said aloud, at every doubling.
 const RETRIED_OFTEN: u32 = 8;
@@ -16,7 +17,8 @@ const RETRIED_OFTEN: u32 = 8;
 /// A record that is being handled.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    payload: Vec<u8>,
+    info: RecordInfo,
+    payload: Bytes,
     attempt: u32,
 }
 
@@ -30,36 +32,51 @@ pub(crate) enum Next {
 }
 
 impl Delivery {
-    /// A record that nobody was handed yet; `info` tells of it from now on.
-    pub(crate) fn of(record: Record, millis_behind: u64, info: &mut RecordInfo) -> Self {
+    /// Room for the records of a shard, one after the other.
+    pub(crate) fn of_shard(stream: &str, shard: &str, holder: Holder) -> Self {
         Self {
-            payload: info.turn_to(record, millis_behind),
+            info: RecordInfo::of_shard(stream, shard, holder),
+            payload: Bytes::new(),
             attempt: 0,
         }
     }
 
+    /// A record that nobody was handed yet takes the place of the last one.
+    pub(crate) fn turn_to(&mut self, item: Item) {
+        self.payload = self.info.turn_to(item);
+        self.attempt = 0;
+    }
+
+    /// Whether the handler was given it before.
+    pub(crate) fn was_tried(&self) -> bool {
+        self.attempt > 0
+    }
+
+    /// Notes under which lease the record is handed over.
+    pub(crate) fn under(&mut self, holder: &Holder) {
+        if self.info.holder.epoch != holder.epoch {
+            self.info.holder = holder.clone();
+        }
+    }
+
     /// Hands the record to the handler once more.
-    pub(crate) async fn attempt(&mut self, handler: &Handler, info: &RecordInfo) -> Verdict {
+    pub(crate) async fn attempt(&mut self, handler: &Handler) -> Verdict {
         self.attempt = self.attempt.saturating_add(1);
-        handler.deliver(&self.payload, self.attempt, info).await
+        handler
+            .deliver(&self.payload, self.attempt, &self.info)
+            .await
     }
 
     /// What a verdict means; what a person should know of it is said here.
-    pub(crate) fn judge(
-        &self,
-        verdict: Verdict,
-        info: &RecordInfo,
-        reports: &Reports,
-        backoff: &mut Backoff,
-    ) -> Next {
+    pub(crate) fn judge(&self, verdict: Verdict, reports: &Reports, backoff: &mut Backoff) -> Next {
         let RecordInfo {
             stream,
             shard,
             sequence_number,
             ..
-        } = info;
-        let next = match verdict {
-            Verdict::Outcome(outcome) => self.follow(outcome, info, backoff),
+        } = &self.info;
+        match verdict {
+            Verdict::Outcome(outcome) => self.follow(outcome, backoff),
             Verdict::Panicked(message) => {
                 let attempt = self.attempt;
                 tracing::error!(
@@ -70,10 +87,10 @@ impl Delivery {
                     message,
                     "the handler panicked; the record is tried again"
                 );
-                Next::Again(backoff.next())
+                Next::Again(backoff.after(attempt))
             }
             Verdict::Undecodable(source) => {
-                count_dropped(info, "undecodable");
+                count_dropped(&self.info, "undecodable");
                 reports.report(&KinesisError::Undecodable {
                     stream: stream.clone(),
                     shard: shard.clone(),
@@ -83,25 +100,21 @@ impl Delivery {
                 Next::Settled
             }
             // A verdict of a later version of rstream: trying again loses nothing.
-            _ => Next::Again(backoff.next()),
-        };
-        if next == Next::Settled {
-            backoff.reset();
+            _ => Next::Again(backoff.after(self.attempt)),
         }
-        next
     }
 
-    fn follow(&self, outcome: HandlerOutcome, info: &RecordInfo, backoff: &mut Backoff) -> Next {
+    fn follow(&self, outcome: HandlerOutcome, backoff: &mut Backoff) -> Next {
         let RecordInfo {
             stream,
             shard,
             sequence_number,
             ..
-        } = info;
+        } = &self.info;
         match outcome.settlement() {
             Settlement::Ack => Next::Settled,
             Settlement::Drop => {
-                count_dropped(info, "handler");
+                count_dropped(&self.info, "handler");
                 tracing::warn!(
                     stream,
                     shard,
@@ -111,8 +124,8 @@ impl Delivery {
                 Next::Settled
             }
             Settlement::Retry { after } => {
-                let pause = after.unwrap_or_else(|| backoff.next());
                 let attempt = self.attempt;
+                let pause = after.unwrap_or_else(|| backoff.after(attempt));
                 if attempt >= RETRIED_OFTEN && attempt.is_power_of_two() {
                     tracing::warn!(
                         stream,
@@ -133,7 +146,7 @@ impl Delivery {
                 }
                 Next::Again(pause)
             }
-            _ => Next::Again(backoff.next()),
+            _ => Next::Again(backoff.after(self.attempt)),
         }
     }
 }

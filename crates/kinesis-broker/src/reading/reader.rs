@@ -1,25 +1,35 @@
-//! The reader of one shard: hands its records over one after the other until it ends, is given up or is
-//! lost. It is part of one task, so that nothing that one shard waits for keeps another waiting.
+//! The reader of one shard: hands its records over, and reads on meanwhile, until the shard ends, is given up or
+//! is lost. It is part of one task, so that nothing that one shard waits for keeps another waiting.
+//!
+//! Every turn of it looks at its orders, hands over what may be handed over, and waits for the next thing to
+//! happen: an order, the store's answer, more records, a handler that returns, the end of a pause.
 
-use std::collections::VecDeque;
-use std::pin::pin;
-use std::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Poll;
 
-use aws_sdk_kinesis::types::Record;
-use lease_core::Checkpoint;
+use futures_util::poll;
+use lease_core::{Checkpoint, Holder};
 use rstream::broker::{Handler, Reports};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::leasing::after;
 use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
 use crate::reading::cursor::{Cursor, Event};
 use crate::reading::delivery::{Delivery, Next};
-use crate::reading::record::RecordInfo;
+use crate::reading::feed::Feed;
+use crate::reading::in_flight::{Handled, InFlight, InHand};
+use crate::reading::lanes::{Lane, LaneKey, Lanes};
+use crate::reading::record::Item;
 use crate::reading::watermark::{Ticket, Watermark};
 use crate::sabotage::{self, Sabotage};
+
+/// So many records are handed over in a row to handlers that return at once before the rest has its turn: more
+/// records, orders, renewals.
+const IN_A_ROW: u32 = 32;
 
 /// A shard that is open, under a lease that this owns.
 pub(super) struct Reader {
@@ -32,50 +42,56 @@ pub(super) struct Reader {
     limit: CancellationToken,
     /// A position has to be in the store before the first record is handed over: the tip, for one.
     awaits_writing: bool,
-    watermark: Watermark<String>,
-    queue: VecDeque<Record>,
-    millis_behind: u64,
-    in_hand: Option<(Delivery, Ticket)>,
-    info: RecordInfo,
+    /// Each acknowledgement is in the store before the next record is handed over.
+    awaits_each: bool,
+    watermark: Watermark<Checkpoint>,
+    feed: Feed,
+    lanes: Lanes<(Item, Ticket)>,
+    /// Records that have a lane and wait to be handed over: again, or for the first time.
+    ready: VecDeque<InHand>,
+    /// Records that are to be tried again, by when.
+    pausing: BTreeMap<(Instant, u64), InHand>,
+    paused: u64,
+    in_flight: InFlight,
+    /// Deliveries that are done with, whose room is used again.
+    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
+    spare: Vec<Box<Delivery>>,
+    /// What is left to do once everything that was read is settled.
+    last: Option<Last>,
     backoff: Backoff,
+    in_a_row: u32,
 }
 
-/// Why something that was waited for did not come about.
+/// Why nothing more will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Interrupt {
-    /// The coordinator has given another order.
-    Ordered,
-    /// Another instance has the lease.
-    Lost,
+enum Last {
+    /// The shard was read to its end.
+    Ended,
+    /// It is no longer there.
+    Gone,
+}
+
+/// What a reader waited for.
+enum Woken {
+    /// There may be something to hand over, or another order.
+    Look,
+    Progress(Progress),
+    Read(Event),
+    Handled(Handled),
     /// The shutdown's limit was reached, or the coordinator is gone.
     Limit,
 }
 
-impl Interrupt {
-    /// How the reader ends by it; `None` where it looks at its orders first.
-    fn end(self) -> Option<End> {
-        match self {
-            Self::Ordered => None,
-            Self::Lost => Some(End::Lost),
-            Self::Limit => Some(End::Unsettled),
-        }
-    }
-}
-
 impl Reader {
     pub(super) fn new(given: Assignment, tenure: Tenure, opening: Opening) -> Self {
-        let info = RecordInfo::of_shard(
-            given.key.stream(),
-            given.key.shard(),
-            tenure.holder().clone(),
-        );
+        let concurrency = given.terms.concurrency;
         let mut reader = Self {
             cursor: Cursor::new(
                 given.service,
                 given.reports.clone(),
                 given.key,
                 given.listing,
-                given.pause,
+                given.terms.pace,
                 opening.at,
                 given.seed,
             ),
@@ -86,15 +102,25 @@ impl Reader {
             notices: given.notices,
             limit: given.limit,
             awaits_writing: false,
+            awaits_each: concurrency.get() == 1 && given.terms.checkpoint_every.is_none(),
             watermark: Watermark::new(),
-            queue: VecDeque::new(),
-            millis_behind: 0,
-            in_hand: None,
-            info,
+            feed: Feed::new(given.budget),
+            lanes: Lanes::new(concurrency),
+            ready: VecDeque::new(),
+            pausing: BTreeMap::new(),
+            paused: 0,
+            in_flight: if concurrency.get() == 1 {
+                InFlight::one_at_a_time()
+            } else {
+                InFlight::many()
+            },
+            spare: Vec::new(),
+            last: None,
             backoff: Backoff::of_handlers(given.seed),
+            in_a_row: 0,
         };
         if let Some(position) = opening.write_first {
-            reader.tenure.settle(position);
+            reader.tenure.settle_at_once(position);
             reader.awaits_writing = true;
         }
         reader
@@ -102,9 +128,14 @@ impl Reader {
 
     /// Takes the first iterator, or fails to for the first time, and tells the coordinator so.
     pub(super) async fn open(&mut self) -> Option<End> {
-        let end = match self.next_event().await {
-            Ok(event) => self.take_in(event).await,
-            Err(interrupt) => interrupt.end(),
+        let end = loop {
+            match self.wait(Order::Read).await {
+                Woken::Read(event) => break self.take_in(event).await,
+                Woken::Progress(Progress::Lost) => break Some(End::Lost),
+                Woken::Limit => break Some(End::Unsettled),
+                Woken::Look if *self.orders.borrow() != Order::Read => break None,
+                Woken::Look | Woken::Progress(_) | Woken::Handled(_) => {}
+            }
         };
         // A coordinator that is gone waits for nothing.
         let _ = self.notices.send(Notice::Opened(self.tenure.key().clone()));
@@ -113,30 +144,214 @@ impl Reader {
 
     pub(super) async fn read(&mut self) -> End {
         loop {
-            if let Some(end) = self.read_on().await {
+            if let Some(end) = self.turn().await {
                 return end;
             }
         }
     }
 
-    /// One step: an order, a record, or more records.
-    async fn read_on(&mut self) -> Option<End> {
-        if *self.orders.borrow_and_update() != Order::Read {
+    async fn turn(&mut self) -> Option<End> {
+        let order = *self.orders.borrow_and_update();
+        if order != Order::Read && self.is_quiet(order) {
             return self.leave().await;
         }
-        if self.in_hand.is_none()
-            && let Some(record) = self.queue.pop_front()
+        self.hand_over(order);
+        // Where each acknowledgement is a call, the last one is too.
+        let awaits = self.awaits_each && self.tenure.is_writing();
+        if order == Order::Read
+            && !awaits
+            && self.is_drained()
+            && let Some(last) = self.last
         {
-            let ticket = self.watermark.hand_out(record.sequence_number.clone());
-            let delivery = Delivery::of(record, self.millis_behind, &mut self.info);
-            self.in_hand = Some((delivery, ticket));
+            return self.finish(last).await;
         }
-        if self.in_hand.is_some() {
-            return self.deliver().await;
+        let woken = match self.at_once(order).await {
+            Some(woken) => woken,
+            None => self.wait(order).await,
+        };
+        match woken {
+            Woken::Look => None,
+            Woken::Progress(Progress::Lost) => Some(self.lose().await),
+            Woken::Progress(_) => None,
+            Woken::Read(event) => self.take_in(event).await,
+            Woken::Handled(handled) => {
+                self.judge(handled);
+                None
+            }
+            Woken::Limit => Some(End::Unsettled),
         }
-        match self.next_event().await {
-            Ok(event) => self.take_in(event).await,
-            Err(interrupt) => interrupt.end(),
+    }
+
+    /// Whether, ordered to leave, nothing is in hand that has to be settled first. A record that was tried and is
+    /// to be retried has to be, unless the reader is to stop.
+    fn is_quiet(&self, order: Order) -> bool {
+        let is_retrying = !self.pausing.is_empty() || self.ready.iter().any(was_tried);
+        let is_settled = self.in_flight.is_empty() && (order == Order::Stop || !is_retrying);
+        is_settled || sabotage::is(Sabotage::ReleaseBeforeSettle)
+    }
+
+    /// Whether everything that was read is settled.
+    fn is_drained(&self) -> bool {
+        self.feed.is_empty()
+            && self.ready.is_empty()
+            && self.pausing.is_empty()
+            && self.in_flight.is_empty()
+    }
+
+    fn may_hand_over(&mut self) -> bool {
+        self.awaits_writing &= !self.tenure.is_written();
+        let awaits = self.awaits_writing || (self.awaits_each && self.tenure.is_writing());
+        !awaits && self.tenure.is_firm()
+    }
+
+    /// Hands over what may be handed over at this moment.
+    fn hand_over(&mut self, order: Order) {
+        let now = Instant::now();
+        while let Some(due) = self.pausing.first_entry()
+            && due.key().0 <= now
+        {
+            self.ready.push_back(due.remove());
+        }
+        if !self.has_next(order) || !self.may_hand_over() {
+            return;
+        }
+        while let Some(mut next) = self.next(order) {
+            next.delivery.under(self.tenure.holder());
+            self.in_flight.start(next, self.handler.clone());
+        }
+    }
+
+    /// Whether [`next`](Self::next) may find something.
+    fn has_next(&self, order: Order) -> bool {
+        match order {
+            Order::Read => {
+                !self.ready.is_empty()
+                    || (!self.feed.is_empty() && self.lanes.has_room())
+                    || self.overtakes()
+            }
+            Order::HandOver => self.ready.iter().any(was_tried),
+            Order::Stop => false,
+        }
+    }
+
+    /// The next record to hand over: of those that are ready, or else of those that were read. Under an order to
+    /// leave only what was tried before is tried again.
+    fn next(&mut self, order: Order) -> Option<InHand> {
+        if order == Order::Stop {
+            return None;
+        }
+        if order == Order::HandOver {
+            let place = self.ready.iter().position(was_tried)?;
+            return self.ready.remove(place);
+        }
+        if let Some(next) = self.ready.pop_front() {
+            return Some(next);
+        }
+        if self.overtakes() {
+            let item = self.feed.pop()?;
+            let ticket = self.watermark.hand_out(item.position());
+            let lane = self.lanes.enter_any();
+            return Some(self.in_hand(lane, item, ticket));
+        }
+        while self.lanes.has_room() {
+            let item = self.feed.pop()?;
+            let ticket = self.watermark.hand_out(item.position());
+            let entered = if self.lanes.tells_keys_apart() {
+                let key = LaneKey::of(&item.partition_key);
+                self.lanes.enter(key, (item, ticket))
+            } else {
+                Some((self.lanes.enter_any(), (item, ticket)))
+            };
+            if let Some((lane, (item, ticket))) = entered {
+                return Some(self.in_hand(lane, item, ticket));
+            }
+        }
+        None
+    }
+
+    fn in_hand(&mut self, lane: Lane, item: Item, ticket: Ticket) -> InHand {
+        self.feed.let_go(&item);
+        let key = self.tenure.key();
+        let mut delivery = self.spare.pop().unwrap_or_else(|| {
+            let nobody = Holder {
+                owner: String::new(),
+                epoch: 0,
+            };
+            Box::new(Delivery::of_shard(key.stream(), key.shard(), nobody))
+        });
+        delivery.turn_to(item);
+        InHand {
+            delivery,
+            lane,
+            ticket,
+        }
+    }
+
+    /// What there is without waiting: the answer of a handler or a store that answers at once. `None` after so
+    /// many in a row that it is the others' turn.
+    async fn at_once(&mut self, order: Order) -> Option<Woken> {
+        self.in_a_row += 1;
+        if order != Order::Read || self.in_a_row >= IN_A_ROW {
+            self.in_a_row = 0;
+            return None;
+        }
+        if self.awaits_each && self.tenure.is_writing() {
+            return match poll!(std::pin::pin!(self.tenure.progress())) {
+                Poll::Ready(progress) => Some(Woken::Progress(progress)),
+                Poll::Pending => None,
+            };
+        }
+        if self.in_flight.is_empty() {
+            return None;
+        }
+        tokio::task::consume_budget().await;
+        match poll!(std::pin::pin!(self.in_flight.next())) {
+            Poll::Ready(handled) => Some(Woken::Handled(handled)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Waits until something comes about.
+    async fn wait(&mut self, order: Order) -> Woken {
+        let has_next = self.has_next(order);
+        let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
+        let paused_until = self.pausing.first_key_value().map(|((until, _), _)| *until);
+        let appetite = match self.last {
+            None if order == Order::Read => self.feed.appetite(),
+            _ => None,
+        };
+        let Self {
+            tenure,
+            cursor,
+            orders,
+            limit,
+            in_flight,
+            ..
+        } = self;
+        tokio::select! {
+            biased;
+            () = limit.cancelled() => Woken::Limit,
+            ordered = orders.changed() => if ordered.is_ok() { Woken::Look } else { Woken::Limit },
+            progress = tenure.progress() => Woken::Progress(progress),
+            Some(event) = async {
+                match appetite {
+                    Some(appetite) => Some(cursor.next(appetite).await),
+                    None => None,
+                }
+            } => Woken::Read(event),
+            () = async {
+                match firm {
+                    Some(firm) => firm.await,
+                    None => std::future::pending().await,
+                }
+            } => Woken::Look,
+            () = async {
+                match paused_until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            } => Woken::Look,
+            handled = in_flight.next() => Woken::Handled(handled),
         }
     }
 
@@ -144,7 +359,7 @@ impl Reader {
         match event {
             Event::Opened { tip: None } | Event::Failed => None,
             Event::Opened { tip: Some(moment) } => {
-                self.tenure.settle(Checkpoint::at_timestamp(moment));
+                self.tenure.settle_at_once(Checkpoint::at_timestamp(moment));
                 self.awaits_writing = true;
                 self.try_to_write().await
             }
@@ -152,17 +367,12 @@ impl Reader {
                 records,
                 millis_behind,
             } => {
-                self.queue = records.into();
-                self.millis_behind = millis_behind;
+                self.feed.push(records, millis_behind);
                 None
             }
             Event::Ended => {
-                self.tenure.settle(Checkpoint::shard_end());
-                match self.write().await {
-                    Ok(()) => Some(End::Finished),
-                    Err(Interrupt::Limit) => Some(End::Released),
-                    Err(interrupt) => interrupt.end(),
-                }
+                self.last = Some(Last::Ended);
+                None
             }
             Event::Gone => {
                 tracing::warn!(
@@ -170,150 +380,92 @@ impl Reader {
                     shard = self.tenure.key().shard(),
                     "the shard is no longer there: its unread rest has passed out of retention"
                 );
-                Some(End::Gone)
+                self.last = Some(Last::Gone);
+                None
             }
         }
     }
 
-    /// Hands the record in hand over until it is settled, and then writes its position, or leaves that to the
-    /// next try.
-    async fn deliver(&mut self) -> Option<End> {
-        loop {
-            if let Err(interrupt) = self.until_ready().await {
-                return interrupt.end();
-            }
-            if self.info.holder.epoch != self.tenure.holder().epoch {
-                self.info.holder = self.tenure.holder().clone();
-            }
-            #[cfg(any(test, feature = "sabotage"))]
-            let orders = self.orders.clone();
-            let attempt = self.attempt();
-            #[cfg(any(test, feature = "sabotage"))]
-            let attempt = cut_short(orders, attempt);
-            let next = match attempt.await {
-                Ok(next) => next,
-                Err(interrupt) => return interrupt.end(),
-            };
-            match next {
-                Next::Settled => break,
-                Next::Again(pause) => {
-                    #[cfg(any(test, feature = "sabotage"))]
-                    self.overtake().await;
-                    match self.wait_to_retry(pause).await {
-                        Ok(()) => {}
-                        Err(Interrupt::Ordered) => return self.leave().await,
-                        Err(interrupt) => return interrupt.end(),
-                    }
-                }
+    /// What came of one call of the handler.
+    fn judge(&mut self, Handled { record, verdict }: Handled) {
+        let next = record
+            .delivery
+            .judge(verdict, &self.reports, &mut self.backoff);
+        match next {
+            Next::Settled => self.settle(record),
+            Next::Again(pause) => {
+                self.paused += 1;
+                self.pausing.insert((after(pause), self.paused), record);
             }
         }
-        let (_, ticket) = self.in_hand.take()?;
+    }
+
+    fn settle(
+        &mut self,
+        InHand {
+            delivery,
+            lane,
+            ticket,
+        }: InHand,
+    ) {
+        self.spare.push(delivery);
+        if let Some((lane, (item, ticket))) = self.lanes.leave(lane) {
+            let next = self.in_hand(lane, item, ticket);
+            self.ready.push_back(next);
+        }
         if let Some(position) = self.watermark.settle(ticket) {
-            let ahead = (self.queue.back()).filter(|_| sabotage::is(Sabotage::CheckpointAhead));
-            let position = ahead.map_or(position, |last| &last.sequence_number);
-            self.tenure.settle(Checkpoint::at(position.clone()));
-            return self.try_to_write().await;
+            let position = position.clone();
+            #[cfg(any(test, feature = "sabotage"))]
+            let position = self.ahead().unwrap_or(position);
+            self.tenure.settle(position);
         }
-        None
     }
 
-    /// Reads on, until an order other than [`Order::Read`].
-    async fn next_event(&mut self) -> Result<Event, Interrupt> {
-        loop {
-            let orders = self.orders.wait_for(|order| *order != Order::Read);
+    /// Everything that was read is settled, and there is no more.
+    async fn finish(&mut self, last: Last) -> Option<End> {
+        if last == Last::Gone {
+            return Some(End::Gone);
+        }
+        self.tenure.settle_at_once(Checkpoint::shard_end());
+        while !self.tenure.is_written() {
             tokio::select! {
                 biased;
-                interrupted = interrupt(&self.limit, orders, &mut self.tenure) => interrupted?,
-                event = self.cursor.next() => return Ok(event),
-            }
-        }
-    }
-
-    /// Waits until a record may be handed over, or an order other than [`Order::Read`].
-    async fn until_ready(&mut self) -> Result<(), Interrupt> {
-        loop {
-            self.awaits_writing &= !self.tenure.is_written();
-            if self.tenure.is_firm() && !self.awaits_writing {
-                return Ok(());
-            }
-            let is_firm = self.tenure.is_firm();
-            let firm = self.tenure.firm();
-            let orders = self.orders.wait_for(|order| *order != Order::Read);
-            tokio::select! {
-                biased;
-                interrupted = interrupt(&self.limit, orders, &mut self.tenure) => interrupted?,
-                () = firm, if !is_firm => {}
-            }
-        }
-    }
-
-    /// Hands the record in hand over once. Where the lease is lost meanwhile the handler still runs to its
-    /// end, without effect.
-    async fn attempt(&mut self) -> Result<Next, Interrupt> {
-        let Self {
-            in_hand: Some((delivery, _)),
-            handler,
-            info,
-            tenure,
-            notices,
-            limit,
-            reports,
-            backoff,
-            ..
-        } = self
-        else {
-            return Ok(Next::Settled);
-        };
-        let verdict = {
-            let mut attempt = pin!(delivery.attempt(handler, info));
-            let mut lost = false;
-            loop {
-                tokio::select! {
-                    biased;
-                    () = limit.cancelled() => return Err(Interrupt::Limit),
-                    verdict = &mut attempt => {
-                        if lost {
-                            return Err(Interrupt::Lost);
-                        }
-                        break verdict;
-                    }
-                    progress = tenure.progress(), if !lost => {
-                        if progress == Progress::Lost {
-                            lost = true;
-                            let _ = notices.send(Notice::Lost(tenure.key().clone()));
-                        }
+                () = self.limit.cancelled() => return Some(End::Released),
+                progress = self.tenure.progress() => {
+                    if progress == Progress::Lost {
+                        return Some(End::Lost);
                     }
                 }
             }
-        };
-        Ok(delivery.judge(verdict, info, reports, backoff))
+        }
+        Some(End::Finished)
     }
 
-    /// The pause before a retry, which a shutdown and the loss of the lease end early.
-    async fn wait_to_retry(&mut self, pause: Duration) -> Result<(), Interrupt> {
-        let mut pause = pin!(sleep(pause));
-        loop {
-            let orders = self.orders.wait_for(|order| *order == Order::Stop);
+    /// Another instance has the lease: handlers still run to their ends, without effect.
+    async fn lose(&mut self) -> End {
+        if !self.in_flight.is_empty() {
+            let _ = self.notices.send(Notice::Lost(self.tenure.key().clone()));
+        }
+        while !self.in_flight.is_empty() {
             tokio::select! {
                 biased;
-                interrupted = interrupt(&self.limit, orders, &mut self.tenure) => interrupted?,
-                () = &mut pause => return Ok(()),
+                () = self.limit.cancelled() => return End::Unsettled,
+                _ = self.in_flight.next() => {}
             }
         }
+        End::Lost
     }
 
     /// Ordered to leave: everything that was settled is written, and the lease can be given back. `None`
     /// where the order is to read on before that is done.
     async fn leave(&mut self) -> Option<End> {
+        self.tenure.hurry();
         while !self.tenure.is_written() && !sabotage::is(Sabotage::ReleaseBeforeSettle) {
             tokio::select! {
                 biased;
                 () = self.limit.cancelled() => break,
                 order = self.orders.wait_for(|order| *order == Order::Read) => {
-                    return match ordered(order.is_ok()) {
-                        Interrupt::Ordered => None,
-                        _ => Some(End::Released),
-                    };
+                    return order.is_err().then_some(End::Released);
                 }
                 progress = self.tenure.progress() => {
                     if progress == Progress::Lost {
@@ -328,7 +480,7 @@ impl Reader {
     /// Tries once to write the settled position. After a failure reading goes on, and whatever is awaited next
     /// tries again beside it.
     async fn try_to_write(&mut self) -> Option<End> {
-        if self.tenure.is_backing_off() {
+        if !self.tenure.is_writing() {
             return None;
         }
         tokio::select! {
@@ -336,22 +488,6 @@ impl Reader {
             () = self.limit.cancelled() => Some(End::Released),
             progress = self.tenure.progress() => (progress == Progress::Lost).then_some(End::Lost),
         }
-    }
-
-    /// Writes the settled position, however often that takes.
-    async fn write(&mut self) -> Result<(), Interrupt> {
-        while !self.tenure.is_written() {
-            tokio::select! {
-                biased;
-                () = self.limit.cancelled() => return Err(Interrupt::Limit),
-                progress = self.tenure.progress() => {
-                    if progress == Progress::Lost {
-                        return Err(Interrupt::Lost);
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Gives the lease back, where it is still there.
@@ -362,76 +498,28 @@ impl Reader {
         }
         end
     }
+
+    /// Whether a record is handed over while one before it waits for its retry, which is a fault.
+    fn overtakes(&self) -> bool {
+        sabotage::is(Sabotage::SkipRetried)
+            && !self.pausing.is_empty()
+            && self.in_flight.is_empty()
+            && !self.feed.is_empty()
+    }
 }
 
 #[cfg(any(test, feature = "sabotage"))]
 impl Reader {
-    /// Hands over the record behind the one in hand, which waits for its retry, if that fault is committed.
-    async fn overtake(&mut self) {
-        if !sabotage::is(Sabotage::SkipRetried) {
-            return;
-        }
-        let Some(record) = self.queue.pop_front() else {
-            return;
-        };
-        let ticket = self.watermark.hand_out(record.sequence_number.clone());
-        let mut info = self.info.clone();
-        let mut next = Delivery::of(record, self.millis_behind, &mut info);
-        while self.tenure.is_firm() {
-            let attempt = next.attempt(&self.handler, &info);
-            let Some(verdict) = self.limit.run_until_cancelled(attempt).await else {
-                return;
-            };
-            match next.judge(verdict, &info, &self.reports, &mut self.backoff) {
-                Next::Again(pause) => sleep(pause).await,
-                Next::Settled => {
-                    self.watermark.settle(ticket);
-                    return;
-                }
-            }
-        }
+    /// The last record that was fetched, if that fault is committed.
+    fn ahead(&self) -> Option<Checkpoint> {
+        let newest = self
+            .feed
+            .newest()
+            .filter(|_| sabotage::is(Sabotage::CheckpointAhead));
+        newest.map(Checkpoint::at)
     }
 }
 
-/// An attempt that any order but to read on ends, if that fault is committed.
-#[cfg(any(test, feature = "sabotage"))]
-async fn cut_short(
-    mut orders: watch::Receiver<Order>,
-    attempt: impl Future<Output = Result<Next, Interrupt>>,
-) -> Result<Next, Interrupt> {
-    if !sabotage::is(Sabotage::ReleaseBeforeSettle) {
-        return attempt.await;
-    }
-    tokio::select! {
-        biased;
-        _ = orders.wait_for(|order| *order != Order::Read) => Err(Interrupt::Ordered),
-        next = attempt => next,
-    }
-}
-
-/// Waits for what interrupts a reader whatever it waits for: the shutdown's limit, the orders that matter to it,
-/// the loss of its lease. `Ok` says that its tenure has got on, so that it looks again at what it waits for.
-async fn interrupt(
-    limit: &CancellationToken,
-    orders: impl Future<Output = Result<watch::Ref<'_, Order>, watch::error::RecvError>>,
-    tenure: &mut Tenure,
-) -> Result<(), Interrupt> {
-    tokio::select! {
-        biased;
-        () = limit.cancelled() => Err(Interrupt::Limit),
-        order = orders => Err(ordered(order.is_ok())),
-        progress = tenure.progress() => match progress {
-            Progress::Lost => Err(Interrupt::Lost),
-            Progress::Written | Progress::Failed | Progress::Reclaimed => Ok(()),
-        },
-    }
-}
-
-/// What a change of orders means: another order or, where the coordinator is gone, the end.
-fn ordered(has_coordinator: bool) -> Interrupt {
-    if has_coordinator {
-        Interrupt::Ordered
-    } else {
-        Interrupt::Limit
-    }
+fn was_tried(record: &InHand) -> bool {
+    record.delivery.was_tried()
 }

@@ -4,7 +4,8 @@ use std::time::SystemTime;
 
 use aws_sdk_kinesis::primitives::DateTime;
 use aws_sdk_kinesis::types::Record;
-use lease_core::Holder;
+use bytes::Bytes;
+use lease_core::{Checkpoint, Holder};
 
 /// Where a record comes from; a handler finds it in [`Context::get`](rstream::Context::get).
 ///
@@ -66,16 +67,49 @@ impl RecordInfo {
         }
     }
 
-    /// Tells of `record` from now on; gives its payload.
-    pub(crate) fn turn_to(&mut self, record: Record, millis_behind: u64) -> Vec<u8> {
-        self.sequence_number = record.sequence_number;
-        self.partition_key = record.partition_key.unwrap_or_default();
-        self.arrived_at = record
-            .approximate_arrival_timestamp
-            .and_then(to_the_millisecond)
-            .unwrap_or(SystemTime::UNIX_EPOCH);
-        self.millis_behind = millis_behind;
-        record.data.into_inner()
+    /// Tells of `item` from now on; gives its payload.
+    pub(crate) fn turn_to(&mut self, item: Item) -> Bytes {
+        self.sequence_number = item.sequence_number;
+        self.partition_key = item.partition_key;
+        self.arrived_at = item.arrived_at;
+        self.millis_behind = item.millis_behind;
+        item.payload
+    }
+}
+
+/// A record on its way from the wire to a handler.
+#[derive(Debug)]
+pub(crate) struct Item {
+    sequence_number: String,
+    pub(crate) partition_key: String,
+    arrived_at: SystemTime,
+    payload: Bytes,
+    millis_behind: u64,
+}
+
+impl Item {
+    /// What the service answered, in a read that was so far behind the tip. Nothing of it is copied.
+    pub(crate) fn of(record: Record, millis_behind: u64) -> Self {
+        Self {
+            sequence_number: record.sequence_number,
+            partition_key: record.partition_key.unwrap_or_default(),
+            arrived_at: record
+                .approximate_arrival_timestamp
+                .and_then(to_the_millisecond)
+                .unwrap_or(SystemTime::UNIX_EPOCH),
+            payload: record.data.into_inner().into(),
+            millis_behind,
+        }
+    }
+
+    /// The checkpoint of a shard that was read up to this record.
+    pub(crate) fn position(&self) -> Checkpoint {
+        Checkpoint::at(self.sequence_number.as_str())
+    }
+
+    /// What it counts for: the service counts its key too.
+    pub(crate) fn size(&self) -> usize {
+        self.payload.len() + self.partition_key.len()
     }
 }
 

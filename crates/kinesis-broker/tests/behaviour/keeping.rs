@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kinesis_broker::Prefetch;
 use kinesis_sim::Operation;
 use tokio::time::{Instant, sleep};
 
@@ -18,6 +19,8 @@ async fn a_handler_of_a_minute_a_record_loses_no_lease_and_repeats_nothing() {
     fleet.put_all(&shard(0), 0..250);
     let first = fleet
         .instance("a")
+        // Read ahead, the iterator would be kept fresh.
+        .streams([from_the_start(STREAM).prefetch(Prefetch::none())])
         .handler(|seen| ack_after(if seen.value < 30 { 60 * SECOND } else { SECOND }))
         .start()
         .await;

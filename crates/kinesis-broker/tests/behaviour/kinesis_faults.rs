@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kinesis_broker::Prefetch;
 use kinesis_sim::{Fault, KinesisSim, Operation};
 use lease_core::{Checkpoint, LeaseKey, LeaseStore as _};
 use tokio::time::{Instant, sleep};
@@ -87,6 +88,8 @@ async fn an_iterator_that_expires_while_a_record_is_unsettled_neither_repeats_no
     fleet.put(&shard(0), 1);
     let instance = fleet
         .instance("a")
+        // Read ahead, the iterator would be kept fresh.
+        .streams([from_the_start(STREAM).prefetch(Prefetch::none())])
         // An iterator lives for five minutes.
         .handler(|seen| match seen.value {
             ..2 => ack_after(400 * SECOND),
@@ -98,7 +101,8 @@ async fn an_iterator_that_expires_while_a_record_is_unsettled_neither_repeats_no
     fleet.put(&shard(0), 2);
     sleep(1_000 * SECOND).await;
     handled_once(&fleet, 3).await;
-    assert_eq!(fleet.sim.calls(Operation::GetShardIterator), 2);
+    // Each record took longer than an iterator lives.
+    assert_eq!(fleet.sim.calls(Operation::GetShardIterator), 3);
     let put = fleet.put(&shard(0), 3);
     handled_once(&fleet, 4).await;
     assert_eq!(fleet.checkpoint(&shard(0)).await, put);

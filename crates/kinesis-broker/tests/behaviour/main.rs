@@ -6,13 +6,16 @@ mod support;
 
 mod any_history;
 mod balance;
+mod checkpointing;
 mod checkpoints;
+mod concurrency;
 mod determinism;
 mod extremes;
 mod keeping;
 mod kinesis_faults;
 mod leases;
 mod outcomes;
+mod prefetching;
 mod publishing;
 mod resharding;
 mod shutdown;

@@ -12,6 +12,8 @@ use super::readers::{Phase, Readers};
 use crate::error::ServiceError;
 use crate::leasing::balance::{Claim, Shard};
 use crate::leasing::lineage::{History, Lineage, Listing, ShardInfo, Standing, Start, Warning};
+use crate::reading::assignment::Terms;
+use crate::reading::feed::Budget;
 use crate::sabotage::{self, Sabotage};
 use crate::service::Service;
 use crate::{KinesisError, KinesisStream};
@@ -24,7 +26,9 @@ const OPENINGS: usize = 64;
 pub(super) struct Stream {
     pub(super) name: Arc<str>,
     pub(super) handler: Handler,
-    pub(super) pause: Duration,
+    pub(super) terms: Terms,
+    /// What its readers hold together.
+    pub(super) budget: Budget,
     pub(super) listing: watch::Sender<Arc<Listing>>,
     pub(super) lineage: Option<Arc<Lineage>>,
     pub(super) states: HashMap<Arc<str>, LeaseState>,
@@ -51,11 +55,12 @@ pub(super) struct Listed {
 }
 
 impl Stream {
-    pub(super) fn new(stream: &KinesisStream, handler: Handler) -> Self {
+    pub(super) fn new(stream: &KinesisStream, handler: Handler, has_limits: bool) -> Self {
         Self {
             name: stream.name().into(),
             handler,
-            pause: stream.pause(),
+            terms: stream.terms(has_limits),
+            budget: Budget::new(stream.prefetch_limits()),
             listing: watch::Sender::default(),
             lineage: None,
             states: HashMap::new(),

@@ -111,7 +111,7 @@ async fn tenure_of(store: Arc<dyn LeaseStore>, listed: &[&str]) -> Tenure {
     let keeper = Keeper::start(leases.clone(), Reports::default(), asked, 7);
     let key = LeaseKey::new("inventory", "0");
     let keeper = Arc::new(keeper);
-    let begun = Tenure::begin(leases, keeper, Reports::default(), key, listing, 7);
+    let begun = Tenure::begin(leases, keeper, Reports::default(), key, listing, None, 7);
     begun.await.unwrap().unwrap()
 }
 

@@ -1,0 +1,290 @@
+//! What was read of a shard and not handed over yet: how much of it there may be, and each record in its turn.
+//!
+//! The next read is made while the handler works on the last one. What that may hold is bounded: by records and
+//! bytes for each shard, and by bytes for all shards of a subscription together.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::vec;
+
+use aws_sdk_kinesis::types::Record;
+
+use crate::reading::record::Item;
+
+/// Records that a read may bring where all shards together hold as much as they may, so that none of them starves.
+const FEW: i32 = 100;
+
+/// How much is read ahead of the handler.
+///
+/// A read is begun while what its shard holds is below both its limits and what all shards of the subscription on
+/// this instance hold is below theirs; it brings up to 10 MB and 10,000 records ([GetRecords]) past that. A shard of
+/// which nothing is held is read whatever the others hold, by then 100 records at a time, so that one shard with a slow handler
+/// never keeps another waiting.
+///
+/// ```
+/// use kinesis_broker::{KinesisStream, Prefetch};
+///
+/// let inventory = KinesisStream::new("inventory")
+///     .prefetch(Prefetch::default().records(2_000).total_bytes(64 * 1024 * 1024));
+/// ```
+///
+/// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it is given to a stream"]
+pub struct Prefetch {
+    records: usize,
+    bytes: usize,
+    total_bytes: usize,
+}
+
+impl Prefetch {
+    /// Nothing is read ahead: a shard is read once all that was read of it before is in a handler.
+    pub const fn none() -> Self {
+        Self {
+            records: 0,
+            bytes: 0,
+            total_bytes: 0,
+        }
+    }
+
+    /// Records of one shard below which it is read ahead; 10,000 unless it is set.
+    pub const fn records(mut self, records: usize) -> Self {
+        self.records = records;
+        self
+    }
+
+    /// Bytes of one shard, partition keys included, below which it is read ahead; 4 MiB unless it is set.
+    pub const fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Bytes of all shards of the subscription on this instance below which any is read ahead; 256 MiB unless it is
+    /// set.
+    pub const fn total_bytes(mut self, bytes: usize) -> Self {
+        self.total_bytes = bytes;
+        self
+    }
+}
+
+impl Default for Prefetch {
+    fn default() -> Self {
+        Self {
+            records: 10_000,
+            bytes: 4 * 1024 * 1024,
+            total_bytes: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a subscription may hold, and what its shards hold of it. Cheap to clone; all clones are one.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    limits: Prefetch,
+    held: Arc<AtomicUsize>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Prefetch) -> Self {
+        Self {
+            limits,
+            held: Arc::default(),
+        }
+    }
+
+    /// The bytes that all shards hold.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// How many records the next read is to bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Appetite {
+    /// As many as the service gives.
+    Any,
+    /// At most so many.
+    Few(i32),
+}
+
+/// What is held of one shard.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    budget: Budget,
+    batches: VecDeque<Batch>,
+    /// Records that were fetched, and are neither handed over nor forgotten.
+    records: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Batch {
+    records: vec::IntoIter<Record>,
+    millis_behind: u64,
+}
+
+impl Feed {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self {
+            budget,
+            batches: VecDeque::new(),
+            records: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether, and how far, to read on; `None` while enough is held.
+    pub(crate) fn appetite(&self) -> Option<Appetite> {
+        let Budget { limits, held } = &self.budget;
+        let has_room_for_all = held.load(Ordering::Relaxed) < limits.total_bytes;
+        if self.records == 0 {
+            // Without reading ahead nothing is left over to wait for.
+            let is_unbounded = has_room_for_all || limits.total_bytes == 0;
+            return Some(if is_unbounded {
+                Appetite::Any
+            } else {
+                Appetite::Few(FEW)
+            });
+        }
+        let has_room = self.records < limits.records && self.bytes < limits.bytes;
+        (has_room && has_room_for_all).then_some(Appetite::Any)
+    }
+
+    /// Takes in what a read brought.
+    pub(crate) fn push(&mut self, records: Vec<Record>, millis_behind: u64) {
+        self.records += records.len();
+        let bytes = records.iter().map(size).sum();
+        self.bytes += bytes;
+        self.budget.held.fetch_add(bytes, Ordering::Relaxed);
+        self.batches.push_back(Batch {
+            records: records.into_iter(),
+            millis_behind,
+        });
+    }
+
+    /// The next record of the shard. It counts as held until it is [let go](Self::let_go).
+    pub(crate) fn pop(&mut self) -> Option<Item> {
+        loop {
+            let batch = self.batches.front_mut()?;
+            if let Some(record) = batch.records.next() {
+                return Some(Item::of(record, batch.millis_behind));
+            }
+            self.batches.pop_front();
+        }
+    }
+
+    /// Notes that a record is in a handler.
+    pub(crate) fn let_go(&mut self, item: &Item) {
+        self.records -= 1;
+        let bytes = item.size();
+        self.bytes -= bytes;
+        self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether nothing is held: neither here nor by whoever popped it and has not let go of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// The last record that was fetched.
+    #[cfg(any(test, feature = "sabotage"))]
+    pub(crate) fn newest(&self) -> Option<&str> {
+        let batch = self.batches.back()?;
+        Some(&batch.records.as_slice().last()?.sequence_number)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a record counts for: the service counts its key too.
+fn size(record: &Record) -> usize {
+    record.data.as_ref().len() + record.partition_key.as_ref().map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_kinesis::primitives::Blob;
+
+    use super::*;
+
+    fn records(sizes: &[usize]) -> Vec<Record> {
+        let record = |(number, size): (usize, &usize)| {
+            Record::builder()
+                .sequence_number(number.to_string())
+                .partition_key("k")
+                .data(Blob::new(vec![0; size - 1]))
+                .build()
+                .unwrap()
+        };
+        sizes.iter().enumerate().map(record).collect()
+    }
+
+    fn handed_over(feed: &mut Feed, count: usize) {
+        for _ in 0..count {
+            let item = feed.pop().unwrap();
+            feed.let_go(&item);
+        }
+    }
+
+    #[test]
+    fn a_shard_is_read_ahead_until_one_of_its_limits_is_reached() {
+        let limits = Prefetch::default().records(3).bytes(100);
+        let mut feed = Feed::new(Budget::new(limits));
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+        feed.push(records(&[10, 10]), 0);
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+        feed.push(records(&[10]), 0);
+        assert_eq!(feed.appetite(), None, "three records");
+        handed_over(&mut feed, 1);
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+        feed.push(records(&[80]), 0);
+        assert_eq!(feed.appetite(), None, "a hundred bytes");
+        handed_over(&mut feed, 3);
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+        assert!(feed.is_empty());
+    }
+
+    #[test]
+    fn a_record_that_waits_for_a_lane_still_counts() {
+        let mut feed = Feed::new(Budget::new(Prefetch::default().records(1)));
+        feed.push(records(&[10]), 0);
+        let parked = feed.pop().unwrap();
+        assert_eq!(feed.appetite(), None);
+        assert!(!feed.is_empty());
+        feed.let_go(&parked);
+        assert!(feed.is_empty());
+    }
+
+    #[test]
+    fn the_shards_of_a_subscription_hold_no_more_together_than_they_may_and_none_starves() {
+        let budget = Budget::new(Prefetch::default().total_bytes(50));
+        let mut slow = Feed::new(budget.clone());
+        let mut other = Feed::new(budget.clone());
+        slow.push(records(&[30, 30]), 0);
+        assert_eq!(slow.appetite(), None);
+        assert_eq!(other.appetite(), Some(Appetite::Few(FEW)), "holds nothing");
+        other.push(records(&[10]), 0);
+        assert_eq!(other.appetite(), None);
+        drop(slow);
+        assert_eq!(budget.held(), 10, "what is dropped is given back");
+        assert_eq!(other.appetite(), Some(Appetite::Any));
+    }
+
+    #[test]
+    fn without_reading_ahead_a_shard_is_read_once_nothing_of_it_is_left() {
+        let mut feed = Feed::new(Budget::new(Prefetch::none()));
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+        feed.push(records(&[10, 10]), 0);
+        assert_eq!(feed.appetite(), None);
+        handed_over(&mut feed, 1);
+        assert_eq!(feed.appetite(), None);
+        handed_over(&mut feed, 1);
+        assert_eq!(feed.appetite(), Some(Appetite::Any));
+    }
+}
