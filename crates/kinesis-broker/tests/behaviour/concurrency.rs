@@ -252,7 +252,7 @@ async fn a_hand_over_settles_every_record_in_hand_and_repeats_nothing() {
     put_keyed(&fleet, 0..400, 40);
     let handler = |seen: &Seen| Act {
         takes: Duration::from_millis(300),
-        says: Says::Outcome(if seen.value % 7 == 0 && seen.attempt == 1 {
+        says: Says::Outcome(if seen.value.is_multiple_of(7) && seen.attempt == 1 {
             HandlerOutcome::retry()
         } else {
             HandlerOutcome::ack()
@@ -271,8 +271,9 @@ async fn a_hand_over_settles_every_record_in_hand_and_repeats_nothing() {
         .start()
         .await;
     let settled = |fleet: &Fleet| {
-        let settles =
-            |seen: &&Seen| seen.done_at.is_some() && (seen.value % 7 != 0 || seen.attempt > 1);
+        let settles = |seen: &&Seen| {
+            seen.done_at.is_some() && (!seen.value.is_multiple_of(7) || seen.attempt > 1)
+        };
         fleet.seen().iter().filter(settles).count()
     };
     until("all are settled", async || settled(&fleet) >= 400).await;
