@@ -1,22 +1,11 @@
 //! What the macros' expansions call. Not for use by hand; it may change in any release.
 
+use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use serde::de::DeserializeOwned;
-
-use crate::broker::{Source, Subscription};
-use crate::{Handle, HandlerOutcome, IntoSubscription, subscriber};
-
-/// `subscriber(source, handler).build()` in one call, so that what is no source is one error.
-pub fn subscription<In, S, H>(source: S, handler: H) -> Subscription
-where
-    In: DeserializeOwned + Send + Sync + 'static,
-    S: Source,
-    H: Handle<In>,
-{
-    subscriber(source, handler).build().into_subscription()
-}
+use crate::broker::Subscription;
+use crate::{Answer, Context, HandlerOutcome, State};
 
 /// Stands for the subscription of a handler that the macro refused, so that including it is no further error.
 pub fn misused() -> Subscription {
@@ -27,7 +16,8 @@ pub fn misused() -> Subscription {
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     label = "says nothing about what became of the message",
-    note = "return `HandlerOutcome`, `()`, or `Result<(), E>` where `E: Into<HandlerOutcome>`"
+    note = "return `HandlerOutcome`, `()`, or `Result<(), E>` where `E: Into<HandlerOutcome>`",
+    note = "a value is published where the attribute says so: `reply(\"stream\")`"
 )]
 pub trait IntoResult {
     /// What [`Handle::handle`](crate::Handle::handle) gives.
@@ -51,6 +41,55 @@ impl<E: Into<HandlerOutcome>> IntoResult for Result<(), E> {
     fn into_result(self) -> Result<(), HandlerOutcome> {
         self.map_err(Into::into)
     }
+}
+
+/// What an `async fn` under `#[subscriber(.., reply(..))]` may return.
+#[diagnostic::on_unimplemented(
+    message = "a handler with `reply(..)` cannot return `{Self}`",
+    label = "is not to be published",
+    note = "return a `T`, an `Option<T>`, a `Vec<T>`, or a `Result` of one with `E: Into<HandlerOutcome>`",
+    note = "`T` is a type with `#[derive(serde::Serialize, rstream::Outgoing)]` and `#[outgoing(partition_key = \"field\")]`"
+)]
+pub trait IntoReply {
+    /// What is published.
+    type Reply: Answer;
+
+    /// What [`Handle::handle`](crate::Handle::handle) gives.
+    fn into_reply(self) -> Result<Self::Reply, HandlerOutcome>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Answer> IntoReply for R {
+    type Reply = R;
+
+    fn into_reply(self) -> Result<R, HandlerOutcome> {
+        Ok(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Answer, E: Into<HandlerOutcome>> IntoReply for Result<R, E> {
+    type Reply = R;
+
+    fn into_reply(self) -> Result<R, HandlerOutcome> {
+        self.map_err(Into::into)
+    }
+}
+
+/// The state of a handler's parameter `State<T>`.
+///
+/// # Panics
+///
+/// Where there is none, which an app makes sure of when it starts.
+#[must_use]
+pub fn state<T: Send + Sync + 'static>(ctx: &Context<'_>) -> State<T> {
+    let Some(state) = ctx.state_handle() else {
+        panic!(
+            "there is no state of type {}: give the app one with RustStream::with_state",
+            type_name::<T>()
+        );
+    };
+    state
 }
 
 /// The field that `#[outgoing(partition_key = "field")]` names.

@@ -1,4 +1,4 @@
-//! The app: what it is made of, how it starts, runs and stops.
+//! The app: what it is made of, and how it starts.
 
 use std::any::{TypeId, type_name};
 use std::error::Error;
@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::future::{join_all, select_all};
-
-use crate::broker::{Broker, Connection, Reports, Subscription};
+use crate::broker::{Broker, Reports, Subscription};
+use crate::running::{Connected, Running};
 use crate::signal::Signals;
+use crate::state::States;
 use crate::{AppError, Delivery, IntoSubscription, observe};
 
 /// What an app is called, for logs.
@@ -51,6 +51,7 @@ pub struct RustStream {
     pub(crate) brokers: Vec<Included>,
     pub(crate) reports: Reports,
     pub(crate) delivery_hooks: Vec<Arc<observe::Hook>>,
+    pub(crate) states: States,
 }
 
 /// A broker and the subscriptions that were included on it.
@@ -69,6 +70,7 @@ impl RustStream {
             brokers: Vec::new(),
             reports: Reports::default(),
             delivery_hooks: Vec::new(),
+            states: States::default(),
         }
     }
 
@@ -92,6 +94,15 @@ impl RustStream {
         self
     }
 
+    /// Gives all handlers of the app a value, such as a pool of connections: as
+    /// [`Context::state`](crate::Context::state), or as a parameter `State<T>` under `#[subscriber(..)]`.
+    ///
+    /// It is found by its type, so a second value of one type is an error at start.
+    pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add(value);
+        self
+    }
+
     /// Calls `hook` with every error that the running app reports: each as itself, so that a broker's error
     /// (`KinesisError`) can be downcast. Each is a tracing event besides.
     ///
@@ -107,8 +118,8 @@ impl RustStream {
 
     /// Calls `hook` after every call of a handler: for metrics and audits.
     ///
-    /// It sees the payload, what the broker attached, and what came of it, also where the payload could not
-    /// be decoded and the handler was not called. Hooks add up; all are called, in order. A hook is called
+    /// It sees the payload, or those of a batch, what the broker attached, and what came of it, also where a payload
+    /// could not be decoded and the handler was not called. Hooks add up; all are called, in order. A hook is called
     /// from the task that hands the message over and should return soon; one that panics is cut short.
     pub fn on_delivery(mut self, hook: impl Fn(&Delivery<'_>) + Send + Sync + 'static) -> Self {
         self.delivery_hooks.push(Arc::new(hook));
@@ -165,7 +176,8 @@ impl RustStream {
     /// # Errors
     ///
     /// What can never work: an app without a broker, a broker without a subscription, a subscription on the
-    /// wrong broker, and what the broker says of its own configuration ([`AppError::Broker`]).
+    /// wrong broker, with a senseless [`AppError::Policy`] or without a state that it needs, two states of one type,
+    /// and what the broker says of its own configuration ([`AppError::Broker`]).
     ///
     /// # Cancel safety
     ///
@@ -176,9 +188,12 @@ impl RustStream {
             connections: Vec::with_capacity(self.brokers.len()),
             reports: self.reports.clone(),
         };
+        let states = Arc::new(self.states);
         for mut included in self.brokers {
+            let mut subscriptions = Vec::with_capacity(included.subscriptions.len());
             for subscription in &mut included.subscriptions {
-                subscription.observe(self.delivery_hooks.clone());
+                subscription.equip(&states, self.delivery_hooks.clone());
+                subscriptions.push(subscription.name().to_owned());
             }
             let broker = included.broker_type;
             match included
@@ -186,7 +201,12 @@ impl RustStream {
                 .start(included.subscriptions, self.reports.clone())
                 .await
             {
-                Ok(connection) => running.connections.push((broker, connection)),
+                Ok(connection) => running.connections.push(Connected {
+                    broker,
+                    broker_id: included.broker_id,
+                    subscriptions,
+                    connection,
+                }),
                 Err(source) => {
                     if let Err(error) = running.shutdown().await {
                         self.reports.report(&error);
@@ -203,6 +223,12 @@ impl RustStream {
         if self.brokers.is_empty() {
             return Err(AppError::NoBroker { app: app() });
         }
+        if let Some(type_name) = self.states.twice() {
+            return Err(AppError::DuplicateState {
+                app: app(),
+                type_name,
+            });
+        }
         for included in &self.brokers {
             if included.subscriptions.is_empty() {
                 return Err(AppError::NoSubscription {
@@ -210,16 +236,9 @@ impl RustStream {
                     broker: included.broker_type,
                 });
             }
+            let broker = (included.broker_id, included.broker_type);
             for subscription in &included.subscriptions {
-                let (wanted_id, wanted) = subscription.broker();
-                if wanted_id != included.broker_id {
-                    return Err(AppError::WrongBroker {
-                        subscription: subscription.name().to_owned(),
-                        source_type: subscription.source_type(),
-                        wanted,
-                        broker: included.broker_type,
-                    });
-                }
+                subscription.check(broker, &self.states)?;
             }
         }
         Ok(())
@@ -235,6 +254,7 @@ impl fmt::Debug for RustStream {
         f.debug_struct("RustStream")
             .field("info", &self.info)
             .field("brokers", &brokers.collect::<Vec<_>>())
+            .field("states", &self.states)
             .finish_non_exhaustive()
     }
 }
@@ -256,75 +276,5 @@ impl<B: Broker> Scope<'_, B> {
 impl<B> fmt::Debug for Scope<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Scope").field(&self.subscriptions).finish()
-    }
-}
-
-/// An app that runs.
-///
-/// Dropping it aborts: no handler is called any more, running ones are dropped, nothing is settled or given
-/// back. [`shutdown`](Self::shutdown) is the way that loses no time for others and repeats nothing.
-#[must_use = "dropping a running app aborts it; keep it, and shut it down"]
-pub struct Running {
-    connections: Vec<(&'static str, Box<dyn Connection>)>,
-    reports: Reports,
-}
-
-impl Running {
-    /// Waits until a broker cannot go on and only a new start can help: a fault of the broker's own, not
-    /// a service that is out of reach. Never, in the ordinary course of things.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn failed(&mut self) -> AppError {
-        let failures = self.connections.iter_mut().map(|(broker, connection)| {
-            let failure = connection.failed();
-            Box::pin(async move {
-                let source = failure.await;
-                AppError::Broker { broker, source }
-            })
-        });
-        let (failed, ..) = select_all(failures).await;
-        failed
-    }
-
-    /// Stops reading, settles what is in flight, writes the last positions, and gives back what is held; all
-    /// brokers at once.
-    ///
-    /// Handlers that run past the broker's time limit are dropped and what they had is left unsettled.
-    ///
-    /// # Errors
-    ///
-    /// What the first broker that fails says of its own shutdown; the others are shut down all the same, and
-    /// what they say is reported to [`RustStream::on_error`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future aborts what had not stopped by then.
-    pub async fn shutdown(self) -> Result<(), AppError> {
-        let stopping = self
-            .connections
-            .into_iter()
-            .map(async |(broker, connection)| {
-                connection
-                    .shutdown()
-                    .await
-                    .map_err(|source| AppError::Broker { broker, source })
-            });
-        let mut failed = join_all(stopping).await.into_iter().filter_map(Result::err);
-        let Some(first) = failed.next() else {
-            return Ok(());
-        };
-        failed.for_each(|error| self.reports.report(&error));
-        Err(first)
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let brokers = self.connections.iter().map(|(broker, _)| broker);
-        f.debug_tuple("Running")
-            .field(&brokers.collect::<Vec<_>>())
-            .finish()
     }
 }

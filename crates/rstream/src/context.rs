@@ -3,7 +3,11 @@
 use std::any::Any;
 use std::fmt;
 
-/// One delivery of one message: which attempt it is, and what the broker attached to it.
+use crate::State;
+use crate::state::States;
+
+/// One delivery of one message, or of one batch: which attempt it is, what the broker attached to it, and the app's
+/// state.
 ///
 /// ```
 /// use rstream::{Context, Handle, HandlerOutcome};
@@ -20,13 +24,27 @@ use std::fmt;
 pub struct Context<'a> {
     attempt: u32,
     attached: &'a (dyn Any + Send + Sync),
+    states: &'a States,
 }
 
 impl<'a> Context<'a> {
-    /// A context for attempt number `attempt` (the first is 1) with what the broker attaches to the message.
+    /// A context for attempt number `attempt` (the first is 1) with what the broker attaches to the message, and
+    /// without state.
     #[must_use]
     pub fn new(attempt: u32, attached: &'a (dyn Any + Send + Sync)) -> Self {
-        Self { attempt, attached }
+        Self::with_states(attempt, attached, States::NONE)
+    }
+
+    pub(crate) fn with_states(
+        attempt: u32,
+        attached: &'a (dyn Any + Send + Sync),
+        states: &'a States,
+    ) -> Self {
+        Self {
+            attempt,
+            attached,
+            states,
+        }
     }
 
     /// Which delivery of this message this is, counted in this process since the message was read: 1 on the
@@ -42,6 +60,19 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&'a T> {
         self.attached.downcast_ref()
+    }
+
+    /// The value of type `T` that was given to [`RustStream::with_state`](crate::RustStream::with_state).
+    ///
+    /// A subscription that says
+    /// [`requires_state`](crate::SubscriberBuilder::requires_state) can count on it.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
+        self.states.get()
+    }
+
+    pub(crate) fn state_handle<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
+        self.states.handle()
     }
 }
 

@@ -42,7 +42,49 @@ pub enum AppError {
         /// The type of the broker that it was included on.
         broker: &'static str,
     },
-    /// A broker refused its configuration, or could not start or stop. The source is the broker's own error.
+    /// A subscription asks for deliveries that can never be made.
+    #[error("the subscription to {subscription:?} cannot work: {reason}")]
+    Policy {
+        /// The name of what the subscription reads.
+        subscription: String,
+        /// What is wrong, with the value that is.
+        reason: String,
+    },
+    /// A handler needs a state that the app was not given.
+    #[error(
+        "the handler of {subscription:?} needs a state of type {type_name}: give the app one with \
+         RustStream::with_state"
+    )]
+    MissingState {
+        /// The name of what the subscription reads.
+        subscription: String,
+        /// The state's type.
+        type_name: &'static str,
+    },
+    /// The app was given two states of one type, which nothing could tell apart.
+    #[error(
+        "the app {app:?} was given two states of type {type_name}: wrap one in a type of its own"
+    )]
+    DuplicateState {
+        /// The app's name.
+        app: String,
+        /// Their type.
+        type_name: &'static str,
+    },
+    /// No subscription of that name can be moved to such a position.
+    #[error(
+        "{broker} has no subscription to {subscription:?} to be moved; subscriptions: {known:?}"
+    )]
+    NoSuchSubscription {
+        /// The name that was given.
+        subscription: String,
+        /// The type of the broker that the position belongs to.
+        broker: &'static str,
+        /// The names of that broker's subscriptions.
+        known: Vec<String>,
+    },
+    /// A broker refused its configuration, or could not start, stop or move a
+    /// subscription. The source is the broker's own error.
     #[error("{source}")]
     Broker {
         /// The broker's type.
@@ -56,7 +98,7 @@ pub enum AppError {
     /// A second signal came while the app was shutting down: what had not settled by then was dropped.
     #[error("a second signal ended the shutdown before everything had settled")]
     Interrupted,
-    /// A test published a value that cannot be written as JSON.
+    /// A test published a value that the subscription's codec cannot write.
     #[error("the message cannot be encoded: {0}")]
-    Encode(#[source] serde_json::Error),
+    Encode(#[source] BoxError),
 }

@@ -1,11 +1,8 @@
-//! What a user writes: a handler, and the subscription that gives it something to handle.
+//! What a user writes: a handler. And what can be included to be called.
 
-use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
-
-use crate::broker::{Handler, Source, Subscription};
+use crate::broker::Subscription;
 use crate::{Context, HandlerOutcome};
 
 /// Handles the messages of a subscription.
@@ -53,61 +50,8 @@ pub trait Handle<In: ?Sized, Reply = (), Outs = ()>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply, HandlerOutcome>> + Send;
 }
 
-/// Starts a subscription: `handler` is given every message of `source`. End it with
-/// [`build`](SubscriberBuilder::build).
-pub fn subscriber<S: Source, H>(source: S, handler: H) -> SubscriberBuilder<S, H> {
-    SubscriberBuilder { source, handler }
-}
-
-/// A subscription being made; see [`subscriber()`].
-#[must_use = "a subscription does nothing until it is built and included"]
-pub struct SubscriberBuilder<S, H> {
-    source: S,
-    handler: H,
-}
-
-impl<S: Source, H> SubscriberBuilder<S, H> {
-    /// Ends the subscription. Payloads are decoded from JSON into `In`, which is inferred where the handler
-    /// handles one type.
-    pub fn build<In>(self) -> Subscriber<S, H, In>
-    where
-        H: Handle<In>,
-        In: DeserializeOwned + Send + Sync + 'static,
-    {
-        Subscriber {
-            source: self.source,
-            handler: self.handler,
-            message: PhantomData,
-        }
-    }
-}
-
-impl<S: fmt::Debug, H> fmt::Debug for SubscriberBuilder<S, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriberBuilder")
-            .field("source", &self.source)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A handler and what it reads, ready to be included; made by [`SubscriberBuilder::build`].
-#[must_use = "a subscription does nothing until it is included"]
-pub struct Subscriber<S, H, In> {
-    source: S,
-    handler: H,
-    message: PhantomData<fn(In)>,
-}
-
-impl<S: fmt::Debug, H, In> fmt::Debug for Subscriber<S, H, In> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscriber")
-            .field("source", &self.source)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What [`Scope::include`](crate::Scope::include) takes: a handler under `#[subscriber(..)]`, a built
-/// [`Subscriber`], a [`Subscription`], or any function or closure that makes one.
+/// What [`Scope::include`](crate::Scope::include) takes: a handler under `#[subscriber(..)]`, a [`Subscription`], or any
+/// function or closure that makes one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be included",
     label = "not a subscription",
@@ -116,17 +60,6 @@ impl<S: fmt::Debug, H, In> fmt::Debug for Subscriber<S, H, In> {
 pub trait IntoSubscription {
     /// Makes the subscription.
     fn into_subscription(self) -> Subscription;
-}
-
-impl<S, H, In> IntoSubscription for Subscriber<S, H, In>
-where
-    S: Source,
-    H: Handle<In>,
-    In: DeserializeOwned + Send + Sync + 'static,
-{
-    fn into_subscription(self) -> Subscription {
-        Subscription::new(self.source, Handler::new::<H, In>(self.handler))
-    }
 }
 
 /// A handler under `#[subscriber(..)]` is such a function.

@@ -27,9 +27,10 @@
 //! #     }
 //! # }
 //! # impl InProcess for Wired {
-//! #     fn publish<'a>(&'a self, _: &'a str, payload: Vec<u8>) -> BoxFuture<'a, broker::Result<()>> {
-//! #         Box::pin(async move { self.0[0].handler().deliver(&payload, 1, &()).await; Ok(()) })
+//! #     fn publish<'a>(&'a self, _: &'a str, payloads: Vec<bytes::Bytes>) -> BoxFuture<'a, broker::Result<()>> {
+//! #         Box::pin(async move { self.0[0].handler().deliver(&payloads[0], 1, &()).await; Ok(()) })
 //! #     }
+//! #     fn published(&self, _: &str) -> Vec<bytes::Bytes> { Vec::new() }
 //! # }
 //! struct Greet;
 //!
@@ -55,28 +56,47 @@
 
 mod app;
 pub mod broker;
+mod builder;
+mod codec;
 mod context;
+mod delivery;
 mod error;
 mod handler;
 mod observe;
 mod outcome;
 mod outgoing;
+mod outs;
 mod payload;
 mod reports;
+mod retry;
+mod running;
 mod signal;
+mod state;
+mod subscription;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 #[doc(hidden)]
 pub mod __private;
 
-pub use app::{AppInfo, Running, RustStream, Scope};
+pub use app::{AppInfo, RustStream, Scope};
+pub use broker::OnUndecodable;
+pub use builder::{Batch, Single, SubscriberBuilder, subscriber};
+#[cfg(feature = "cbor")]
+pub use codec::Cbor;
+#[cfg(feature = "messagepack")]
+pub use codec::MessagePack;
+pub use codec::{Codec, DecodeFault, Json};
 pub use context::Context;
 pub use error::AppError;
-pub use handler::{Handle, IntoSubscription, Subscriber, SubscriberBuilder, subscriber};
+pub use handler::{Handle, IntoSubscription};
 pub use observe::Delivery;
 pub use outcome::HandlerOutcome;
 pub use outgoing::Outgoing;
-pub use payload::DecodeError;
+pub use outs::{Answer, Nothing, Out, Outs, ReplyTo, Returned, SendError};
+pub use payload::{DecodeError, Message};
+pub use retry::RetryPolicy;
 #[cfg(feature = "macros")]
 pub use rstream_macros::{Outgoing, app, subscriber};
+pub use running::Running;
+pub use state::State;

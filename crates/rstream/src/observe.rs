@@ -5,8 +5,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::Context;
-use crate::broker::{BoxFuture, Deliver, Handler, Verdict};
+use crate::broker::{BoxFuture, Delivered, DeliveredBatch, Handler, Verdict};
+use crate::delivery::Deliver;
 
 /// A hook given to `RustStream::on_delivery`.
 pub(crate) type Hook = dyn Fn(&Delivery<'_>) + Send + Sync;
@@ -15,7 +18,8 @@ pub(crate) type Hook = dyn Fn(&Delivery<'_>) + Send + Sync;
 /// [`RustStream::on_delivery`](crate::RustStream::on_delivery).
 pub struct Delivery<'a> {
     subscription: &'a str,
-    payload: &'a [u8],
+    /// At least one.
+    payloads: &'a [Bytes],
     ctx: Context<'a>,
     verdict: &'a Verdict,
 }
@@ -27,10 +31,16 @@ impl Delivery<'_> {
         self.subscription
     }
 
-    /// The message's bytes.
+    /// The message's bytes; of a batch, the first message's.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.payload
+        self.payloads.first().map_or(&[], |payload| payload)
+    }
+
+    /// The bytes of each message that the verdict is on, in order: one, unless it was a batch.
+    #[must_use]
+    pub fn payloads(&self) -> &[Bytes] {
+        self.payloads
     }
 
     /// Which delivery of the message this was: 1 on the first.
@@ -39,7 +49,7 @@ impl Delivery<'_> {
         self.ctx.attempt()
     }
 
-    /// What the broker attached to the message, if it is a `T`.
+    /// What the broker attached to the message, or to the batch, if it is a `T`.
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.ctx.get()
@@ -69,27 +79,57 @@ pub(crate) struct Observed {
     pub(crate) hooks: Vec<Arc<Hook>>,
 }
 
-impl Deliver for Observed {
-    fn deliver<'a>(&'a self, payload: &'a [u8], ctx: Context<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(async move {
-            let attached = ctx.clone();
-            let verdict = self.handler.deliver_in(payload, ctx).await;
-            let delivery = Delivery {
-                subscription: &self.subscription,
-                payload,
-                ctx: attached,
-                verdict: &verdict,
-            };
-            for hook in &self.hooks {
-                if catch_unwind(AssertUnwindSafe(|| hook(&delivery))).is_err() {
-                    tracing::error!("an on_delivery hook panicked");
-                }
+impl Observed {
+    fn tell(&self, payloads: &[Bytes], ctx: &Context<'_>, verdict: &Verdict) {
+        let delivery = Delivery {
+            subscription: &self.subscription,
+            payloads,
+            ctx: ctx.clone(),
+            verdict,
+        };
+        for hook in &self.hooks {
+            if catch_unwind(AssertUnwindSafe(|| hook(&delivery))).is_err() {
+                tracing::error!("an on_delivery hook panicked");
             }
-            verdict
+        }
+    }
+}
+
+impl Deliver for Observed {
+    fn deliver<'a>(&'a self, payload: &'a Bytes, ctx: Context<'a>) -> BoxFuture<'a, Delivered> {
+        Box::pin(async move {
+            let delivered = self.handler.inner().deliver(payload, ctx.clone()).await;
+            self.tell(std::slice::from_ref(payload), &ctx, &delivered.verdict);
+            delivered
+        })
+    }
+
+    fn deliver_batch<'a>(
+        &'a self,
+        payloads: &'a [Bytes],
+        ctx: Context<'a>,
+    ) -> BoxFuture<'a, DeliveredBatch> {
+        Box::pin(async move {
+            let inner = self.handler.inner();
+            let delivered = inner.deliver_batch(payloads, ctx.clone()).await;
+            let (given, behind) = payloads.split_at(delivered.given);
+            if let Some(verdict) = &delivered.verdict {
+                self.tell(given, &ctx, verdict);
+            }
+            if let (Some(error), Some(payload)) = (&delivered.undecodable, behind.first()) {
+                let verdict = Verdict::Undecodable(error.clone());
+                self.tell(std::slice::from_ref(payload), &ctx, &verdict);
+            }
+            delivered
         })
     }
 
     fn message_type(&self) -> &'static str {
         self.handler.message_type()
+    }
+
+    #[cfg(feature = "testing")]
+    fn codec(&self) -> &dyn crate::codec::AnyCodec {
+        self.handler.inner().codec()
     }
 }

@@ -1,69 +1,163 @@
 //! From the bytes that a broker hands over to the value that a handler is given.
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use serde_json::error::Category;
+
+use crate::Codec;
+use crate::codec::{DecodeFault, Place};
 
 /// Why a payload could not be decoded: the wanted type and where decoding failed.
 ///
 /// It carries nothing of the payload, which decoders' own messages quote and which may be private.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot decode a {type_name} from JSON: {category} error at line {line}, column {column}")]
+#[error("cannot decode a {type_name} from {codec}: {fault}")]
 pub struct DecodeError {
     type_name: &'static str,
-    category: &'static str,
-    line: usize,
-    column: usize,
+    codec: &'static str,
+    fault: DecodeFault,
 }
 
 impl DecodeError {
+    pub(crate) fn new<T: ?Sized>(codec: &'static str, fault: DecodeFault) -> Self {
+        Self {
+            type_name: type_name::<T>(),
+            codec,
+            fault,
+        }
+    }
+
     /// The type that the handler takes.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.type_name
     }
 
-    /// What kind of fault it is: `syntax` (not JSON), `data` (JSON of another shape) or `eof` (cut short).
+    /// The name of the codec that refused it: `JSON`, unless the subscription chose another.
+    #[must_use]
+    pub fn codec(&self) -> &'static str {
+        self.codec
+    }
+
+    /// What kind of fault it is: `syntax` (not the codec's format), `data` (of another shape), `eof` (cut short), or
+    /// a word of the codec's own.
     #[must_use]
     pub fn category(&self) -> &'static str {
-        self.category
+        self.fault.category
     }
 
-    /// The line of the payload at which decoding failed, from 1.
+    /// The line of the payload at which decoding failed, from 1; 0 where the codec tells no lines, as all but JSON.
     #[must_use]
     pub fn line(&self) -> usize {
-        self.line
+        match self.fault.place {
+            Place::Line { line, .. } => line,
+            Place::Byte(_) | Place::Unknown => 0,
+        }
     }
 
-    /// The column of that line, from 1; 0 where the line is empty.
+    /// The column of that line, from 1; 0 where the line is empty, or the codec tells no lines.
     #[must_use]
     pub fn column(&self) -> usize {
-        self.column
+        match self.fault.place {
+            Place::Line { column, .. } => column,
+            Place::Byte(_) | Place::Unknown => 0,
+        }
+    }
+
+    /// The byte of the payload at which decoding failed, from 0, where the codec tells it; JSON tells line and column
+    /// instead.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        match self.fault.place {
+            Place::Byte(offset) => Some(offset),
+            Place::Line { .. } | Place::Unknown => None,
+        }
     }
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError> {
-    serde_json::from_slice(payload).map_err(|error| DecodeError {
-        type_name: type_name::<T>(),
-        category: match error.classify() {
-            Category::Io => "io",
-            Category::Syntax => "syntax",
-            Category::Data => "data",
-            Category::Eof => "eof",
-        },
-        line: error.line(),
-        column: error.column(),
-    })
+/// What a handler can take: any `T: DeserializeOwned + Send + Sync + 'static`, which the subscription's codec decodes,
+/// or the payload as it is, without decoding and without copying it: `[u8]` or [`Bytes`].
+///
+/// Nothing else can implement it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no message",
+    label = "cannot be decoded",
+    note = "write `#[derive(serde::Deserialize)]` on `{Self}`; it is `Send`, `Sync`, and borrows nothing"
+)]
+pub trait Message: sealed::Sealed + Send + Sync + 'static {
+    /// What holds the message while the handler runs.
+    #[doc(hidden)]
+    type Held: Send + Sync;
+
+    #[doc(hidden)]
+    fn decode<C: Codec>(codec: &C, payload: &Bytes) -> Result<Self::Held, DecodeError>;
+
+    #[doc(hidden)]
+    fn of(held: &Self::Held) -> &Self;
+}
+
+mod sealed {
+    use serde::de::DeserializeOwned;
+
+    pub trait Sealed {}
+
+    #[diagnostic::do_not_recommend]
+    impl<T: DeserializeOwned + Send + Sync + 'static> Sealed for T {}
+
+    impl Sealed for [u8] {}
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + Send + Sync + 'static> Message for T {
+    type Held = T;
+
+    fn decode<C: Codec>(codec: &C, payload: &Bytes) -> Result<T, DecodeError> {
+        match raw(payload) {
+            Some(payload) => Ok(payload),
+            None => decode(codec, payload),
+        }
+    }
+
+    fn of(held: &T) -> &T {
+        held
+    }
+}
+
+impl Message for [u8] {
+    type Held = Bytes;
+
+    fn decode<C: Codec>(_: &C, payload: &Bytes) -> Result<Bytes, DecodeError> {
+        Ok(payload.clone())
+    }
+
+    fn of(held: &Bytes) -> &[u8] {
+        held
+    }
+}
+
+fn decode<T: DeserializeOwned>(codec: &impl Codec, payload: &[u8]) -> Result<T, DecodeError> {
+    (codec.decode(payload)).map_err(|fault| DecodeError::new::<T>(codec.name(), fault))
+}
+
+/// The payload itself, where `T` is `Bytes`; a comparison of constants, that compiles to one of the two.
+pub(crate) fn raw<T: 'static>(payload: &Bytes) -> Option<T> {
+    let mut slot = None::<T>;
+    let any: &mut dyn Any = &mut slot;
+    if let Some(slot) = any.downcast_mut::<Option<Bytes>>() {
+        *slot = Some(payload.clone());
+    }
+    slot
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Json;
 
     #[test]
     fn a_payload_of_another_shape_says_where_and_quotes_nothing() {
-        let error = decode::<u64>(br#""4111-1111-1111-1111""#).unwrap_err();
+        let error = decode::<u64>(&Json, br#""4111-1111-1111-1111""#).unwrap_err();
 
         assert_eq!(
             error.to_string(),
@@ -74,11 +168,21 @@ mod tests {
 
     #[test]
     fn a_payload_cut_short_is_told_from_one_that_is_not_json() {
-        assert_eq!(decode::<Vec<u8>>(b"[1,").unwrap_err().category(), "eof");
-        assert_eq!(
-            decode::<Vec<u8>>(b"\x00\xff").unwrap_err().category(),
-            "syntax"
-        );
-        assert_eq!(decode::<Vec<u8>>(b"").unwrap_err().category(), "eof");
+        let category = |payload| decode::<Vec<u8>>(&Json, payload).unwrap_err().category();
+        assert_eq!(category(b"[1,"), "eof");
+        assert_eq!(category(b"\x00\xff"), "syntax");
+        assert_eq!(category(b""), "eof");
+    }
+
+    #[test]
+    fn raw_payloads_are_neither_decoded_nor_copied() {
+        let payload = Bytes::from_static(b"{no json");
+
+        let bytes = <Bytes as Message>::decode(&Json, &payload).unwrap();
+        let slice = <[u8] as Message>::decode(&Json, &payload).unwrap();
+
+        assert_eq!(bytes.as_ptr(), payload.as_ptr());
+        assert_eq!(<[u8] as Message>::of(&slice).as_ptr(), payload.as_ptr());
+        assert_eq!(raw::<Vec<u8>>(&payload), None);
     }
 }
