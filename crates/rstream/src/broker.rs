@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 pub use crate::delivery::{Delivered, DeliveredBatch, Handler, Verdict};
 pub use crate::outcome::Settlement;
-pub use crate::outs::Reply;
+pub use crate::reply::Reply;
 pub use crate::reports::Reports;
 pub use crate::subscription::{BatchLimits, OnUndecodable, Policy, Subscription};
 

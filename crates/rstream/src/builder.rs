@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::broker::{BatchLimits, OnUndecodable, Policy, Source, Subscription};
 use crate::delivery::{self, Call, Deliver, Handler};
-use crate::outs::{Answer, Nothing, Outs, ReplyTo, Returned};
+use crate::outs::Outs;
 use crate::payload::Message;
+use crate::reply::{Answer, Nothing, ReplyTo, Returned};
 use crate::state::Wanted;
 use crate::subscription::Reads;
 use crate::{Codec, Handle, Json, RetryPolicy};

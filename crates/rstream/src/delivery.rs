@@ -13,8 +13,9 @@ use crate::broker::BoxFuture;
 #[cfg(feature = "testing")]
 use crate::codec::AnyCodec;
 use crate::outs::sealed::Opened;
-use crate::outs::{self, Outs, Reply, Returned, SendError};
+use crate::outs::{self, Outs};
 use crate::payload::Message;
+use crate::reply::{Reply, Returned, SendError};
 use crate::state::States;
 use crate::{Codec, Context, DecodeError, Handle, HandlerOutcome};
 

@@ -67,6 +67,7 @@ mod outcome;
 mod outgoing;
 mod outs;
 mod payload;
+mod reply;
 mod reports;
 mod retry;
 mod running;
@@ -93,8 +94,9 @@ pub use handler::{Handle, IntoSubscription};
 pub use observe::Delivery;
 pub use outcome::HandlerOutcome;
 pub use outgoing::Outgoing;
-pub use outs::{Answer, Nothing, Out, Outs, ReplyTo, Returned, SendError};
+pub use outs::{Out, Outs};
 pub use payload::{DecodeError, Message};
+pub use reply::{Answer, Nothing, ReplyTo, Returned, SendError};
 pub use retry::RetryPolicy;
 #[cfg(feature = "macros")]
 pub use rstream_macros::{Outgoing, app, subscriber};

@@ -2,15 +2,23 @@
 //!
 //! The crate's first page has an example.
 
+mod calls;
+
 use std::any::{TypeId, type_name};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::broker::{Broker, InProcess, Verdict};
-use crate::{AppError, HandlerOutcome, RustStream, observe, payload};
+use crate::broker::{Broker, Handler, InProcess};
+use crate::codec::{self, AnyCodec, Json};
+use crate::error::BoxError;
+use crate::{AppError, DecodeError, RustStream, payload};
+
+use calls::Log;
+pub use calls::{TestCalls, TestSubscriber};
 
 /// An app whose brokers are connected in process.
 ///
@@ -28,15 +36,23 @@ impl TestApp {
     /// Those of [`RustStream::start`].
     pub async fn start(app: RustStream) -> Result<Self, AppError> {
         app.check()?;
+        let states = Arc::new(app.states);
         let mut brokers = Vec::with_capacity(app.brokers.len());
         for mut included in app.brokers {
-            let mut calls = Vec::with_capacity(included.subscriptions.len());
+            let mut tested = Vec::with_capacity(included.subscriptions.len());
             for subscription in &mut included.subscriptions {
                 let log = Log::default();
                 let mut hooks = app.delivery_hooks.clone();
                 hooks.push(log.hook());
-                subscription.observe(hooks);
-                calls.push((subscription.name().to_owned(), log));
+                subscription.equip(&states, hooks);
+                let policy = subscription.policy();
+                let publishes_to = policy.reply_to.iter().chain(&policy.dead_letter);
+                tested.push(Tested {
+                    name: subscription.name().to_owned(),
+                    publishes_to: publishes_to.cloned().collect(),
+                    handler: subscription.handler().clone(),
+                    log,
+                });
             }
             let broker = included.broker_type;
             let transport = included
@@ -48,7 +64,7 @@ impl TestApp {
                 TestBroker {
                     broker,
                     transport,
-                    calls,
+                    subscriptions: tested,
                 },
             ));
         }
@@ -83,23 +99,60 @@ impl TestApp {
 pub struct TestBroker {
     broker: &'static str,
     transport: Box<dyn InProcess>,
-    calls: Vec<(String, Log)>,
+    subscriptions: Vec<Tested>,
+}
+
+/// A subscription under test.
+struct Tested {
+    name: String,
+    /// The names of where its replies and its dead letters go.
+    publishes_to: Vec<String>,
+    handler: Handler,
+    log: Log,
 }
 
 impl TestBroker {
-    /// A message to publish, encoded as JSON.
+    /// A message to publish, written by the codec of the subscription that it is sent to, and as JSON where nobody
+    /// subscribes.
     pub fn message<'a, T: Serialize + ?Sized>(&'a self, value: &T) -> TestMessage<'a> {
+        self.encoded(|format| Ok(vec![format.encode(value)?]))
+    }
+
+    /// Messages to publish one after another, written as [`message`](Self::message) does. A subscription that takes
+    /// batches is handed them in batches, as full as they can be.
+    pub fn messages<'a, T: Serialize>(&'a self, values: &[T]) -> TestMessage<'a> {
+        self.encoded(|format| values.iter().map(|value| format.encode(value)).collect())
+    }
+
+    fn encoded(
+        &self,
+        encode: impl Fn(Format<'_>) -> Result<Vec<Bytes>, BoxError>,
+    ) -> TestMessage<'_> {
+        // Only `to` tells the destination, and the value is borrowed until here alone.
+        let written = (self.subscriptions.iter())
+            .map(|tested| (tested.name.clone(), encode(Format::of(&tested.handler))));
         TestMessage {
             broker: self,
-            payload: serde_json::to_vec(value),
+            written: written.collect(),
+            otherwise: encode(Format::JSON),
         }
     }
 
     /// A message to publish, as these bytes: what a producer of something else might send.
     pub fn payload(&self, bytes: impl Into<Vec<u8>>) -> TestMessage<'_> {
+        self.payloads([bytes])
+    }
+
+    /// Messages to publish one after another, as these bytes.
+    pub fn payloads(
+        &self,
+        payloads: impl IntoIterator<Item = impl Into<Vec<u8>>>,
+    ) -> TestMessage<'_> {
+        let payloads = payloads.into_iter().map(|bytes| bytes.into().into());
         TestMessage {
             broker: self,
-            payload: Ok(bytes.into()),
+            written: Vec::new(),
+            otherwise: Ok(payloads.collect()),
         }
     }
 
@@ -110,25 +163,48 @@ impl TestBroker {
     /// If there is no such subscription.
     #[must_use]
     pub fn subscriber(&self, name: &str) -> TestSubscriber {
-        let found = self
-            .calls
-            .iter()
-            .find(|(subscription, _)| subscription == name);
-        let Some((_, log)) = found else {
-            let names: Vec<_> = self
-                .calls
-                .iter()
-                .map(|(subscription, _)| subscription)
-                .collect();
+        let found = self.subscriptions.iter().find(|tested| tested.name == name);
+        let Some(tested) = found else {
+            let names = self.subscriptions.iter().map(|tested| &tested.name);
             panic!(
-                "nobody subscribes to {name:?} on {}; subscriptions: {names:?}",
-                self.broker
+                "nobody subscribes to {name:?} on {}; subscriptions: {:?}",
+                self.broker,
+                names.collect::<Vec<_>>()
             );
         };
         TestSubscriber {
             name: name.to_owned(),
-            calls: log.snapshot(),
+            handler: tested.handler.clone(),
+            calls: tested.log.calls(),
         }
+    }
+
+    /// What handlers published to `destination` so far, and what went there as dead letters, in order; decoded by the
+    /// codec of the subscription that publishes there (the first, where several do), or as it is where `T` is
+    /// [`Bytes`].
+    ///
+    /// # Panics
+    ///
+    /// If one of them is no `T`.
+    #[track_caller]
+    #[must_use]
+    pub fn published<T: DeserializeOwned + 'static>(&self, destination: &str) -> Vec<T> {
+        let mut subscriptions = self.subscriptions.iter();
+        let publisher =
+            subscriptions.find(|tested| tested.publishes_to.iter().any(|to| to == destination));
+        let format = publisher.map_or(Format::JSON, |tested| Format::of(&tested.handler));
+        let payloads = self.transport.published(destination);
+        match (payloads.iter().map(|payload| format.decode(payload))).collect() {
+            Ok(values) => values,
+            Err(error) => panic!("something else was published to {destination:?}: {error}"),
+        }
+    }
+
+    /// The payloads that handlers published to `destination` so far, and those that went there as dead letters, in
+    /// order.
+    #[must_use]
+    pub fn published_payloads(&self, destination: &str) -> Vec<Bytes> {
+        self.transport.published(destination)
     }
 }
 
@@ -140,29 +216,35 @@ impl fmt::Debug for TestBroker {
     }
 }
 
-/// A message being published; see [`TestBroker::message`].
+/// A message, or several, being published; see [`TestBroker::message`].
 #[derive(Debug)]
 #[must_use = "a message goes nowhere until it is published"]
 pub struct TestMessage<'a> {
     broker: &'a TestBroker,
-    payload: Result<Vec<u8>, serde_json::Error>,
+    /// As each subscription's codec writes it.
+    written: Vec<(String, Result<Vec<Bytes>, BoxError>)>,
+    otherwise: Result<Vec<Bytes>, BoxError>,
 }
 
 impl<'a> TestMessage<'a> {
     /// Where it goes: the name of what a subscription reads.
     pub fn to(self, destination: &'a str) -> TestPublish<'a> {
+        let mut written = self.written.into_iter();
+        let found = written.find(|(name, _)| name == destination);
         TestPublish {
-            message: self,
+            broker: self.broker,
+            payloads: found.map_or(self.otherwise, |(_, payloads)| payloads),
             destination,
         }
     }
 }
 
-/// A message with a destination; see [`TestMessage::to`].
+/// A message, or several, with a destination; see [`TestMessage::to`].
 #[derive(Debug)]
 #[must_use = "a message goes nowhere until it is published"]
 pub struct TestPublish<'a> {
-    message: TestMessage<'a>,
+    broker: &'a TestBroker,
+    payloads: Result<Vec<Bytes>, BoxError>,
     destination: &'a str,
 }
 
@@ -172,177 +254,38 @@ impl TestPublish<'_> {
     ///
     /// # Errors
     ///
-    /// [`AppError::Encode`] where the value cannot be written as JSON; [`AppError::Broker`] where the broker
-    /// knows no such destination.
+    /// [`AppError::Encode`] where the codec cannot write the value; [`AppError::Broker`] where the broker knows no
+    /// such destination.
     pub async fn publish(self) -> Result<(), AppError> {
-        let TestMessage { broker, payload } = self.message;
-        let payload = payload.map_err(AppError::Encode)?;
-        let published = broker.transport.publish(self.destination, payload).await;
-        published.map_err(|source| AppError::Broker {
-            broker: broker.broker,
-            source,
-        })
+        let TestBroker {
+            broker, transport, ..
+        } = self.broker;
+        let payloads = self.payloads.map_err(AppError::Encode)?;
+        let published = transport.publish(self.destination, payloads).await;
+        published.map_err(|source| AppError::Broker { broker, source })
     }
 }
 
-/// The calls of one handler up to the moment at which this was taken; see [`TestBroker::subscriber`].
-#[derive(Clone, Debug)]
-pub struct TestSubscriber {
-    name: String,
-    calls: Vec<Call>,
-}
+/// How values of some subscription are written.
+#[derive(Clone, Copy)]
+struct Format<'a>(&'a dyn AnyCodec);
 
-impl TestSubscriber {
-    /// Asserts that the handler was called once.
-    ///
-    /// # Panics
-    ///
-    /// If it was not; every delivery counts, so a message that was retried once is two calls.
-    #[track_caller]
-    pub fn assert_called_once(&self) -> TestCalls {
-        self.assert_called(1)
+impl<'a> Format<'a> {
+    const JSON: Self = Self(&Json);
+
+    fn of(handler: &'a Handler) -> Self {
+        Self(handler.inner().codec())
     }
 
-    /// Asserts that the handler was called `n` times.
-    ///
-    /// # Panics
-    ///
-    /// If it was not; every delivery counts.
-    #[track_caller]
-    pub fn assert_called(&self, n: usize) -> TestCalls {
-        let called = self.calls.len();
-        assert!(
-            called == n,
-            "the handler of {:?} was called {called} times, not {n}",
-            self.name
-        );
-        TestCalls {
-            name: self.name.clone(),
-            calls: self.calls.clone(),
+    fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Bytes, BoxError> {
+        Ok(self.0.encode_any(&value)?.into())
+    }
+
+    fn decode<T: DeserializeOwned + 'static>(self, payload: &Bytes) -> Result<T, DecodeError> {
+        if let Some(payload) = payload::raw(payload) {
+            return Ok(payload);
         }
-    }
-
-    /// Asserts that the handler was not called.
-    ///
-    /// # Panics
-    ///
-    /// If it was.
-    #[track_caller]
-    pub fn assert_not_called(&self) {
-        self.assert_called(0);
-    }
-
-    /// The messages that the handler was called with, in order.
-    ///
-    /// # Panics
-    ///
-    /// If one of them is no `T`.
-    #[track_caller]
-    #[must_use]
-    pub fn received<T: DeserializeOwned>(&self) -> Vec<T> {
-        let decoded = self.calls.iter().map(|call| payload::decode(&call.payload));
-        match decoded.collect() {
-            Ok(values) => values,
-            Err(error) => panic!(
-                "the handler of {:?} received something else: {error}",
-                self.name
-            ),
-        }
-    }
-}
-
-/// Calls to look closer at.
-#[derive(Clone, Debug)]
-pub struct TestCalls {
-    name: String,
-    calls: Vec<Call>,
-}
-
-impl TestCalls {
-    /// Asserts that the handler was called with `value` (compared as JSON), and keeps those calls.
-    ///
-    /// # Panics
-    ///
-    /// If it was not, or if `value` cannot be written as JSON.
-    #[track_caller]
-    pub fn with<T: Serialize + ?Sized>(mut self, value: &T) -> Self {
-        let wanted = match serde_json::to_value(value) {
-            Ok(wanted) => wanted,
-            Err(error) => panic!("the expected value cannot be encoded: {error}"),
-        };
-        let got: Vec<_> = self
-            .calls
-            .iter()
-            .map(|call| String::from_utf8_lossy(&call.payload).into_owned())
-            .collect();
-        self.calls.retain(|call| {
-            serde_json::from_slice::<serde_json::Value>(&call.payload)
-                .ok()
-                .as_ref()
-                == Some(&wanted)
-        });
-        assert!(
-            !self.calls.is_empty(),
-            "the handler of {:?} was not called with {wanted}, but with {got:?}",
-            self.name
-        );
-        self
-    }
-
-    /// Asserts that the last of these calls ended in `outcome`. A panic counts as a retry.
-    ///
-    /// # Panics
-    ///
-    /// If it did not, or if there is no call.
-    #[track_caller]
-    pub fn settled(self, outcome: HandlerOutcome) -> Self {
-        let last = self.calls.last().map(|call| call.outcome);
-        assert!(
-            last == Some(outcome),
-            "the handler of {:?} settled with {last:?}, not {outcome:?}",
-            self.name
-        );
-        self
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Call {
-    payload: Vec<u8>,
-    outcome: HandlerOutcome,
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<Call>>>);
-
-impl Log {
-    fn push(&self, call: Call) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(call);
-    }
-
-    /// What writes a handler's calls down. A payload that could not be decoded is no call.
-    fn hook(&self) -> Arc<observe::Hook> {
-        let log = self.clone();
-        Arc::new(move |delivery| {
-            let outcome = match delivery.verdict() {
-                Verdict::Outcome(outcome) => *outcome,
-                Verdict::Panicked(_) => HandlerOutcome::retry(),
-                Verdict::Undecodable(_) => return,
-            };
-            log.push(Call {
-                payload: delivery.payload().to_vec(),
-                outcome,
-            });
-        })
-    }
-
-    fn snapshot(&self) -> Vec<Call> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let decoded = codec::decode(self.0, payload);
+        decoded.map_err(|fault| DecodeError::new::<T>(self.0.name(), fault))
     }
 }
