@@ -4,12 +4,14 @@
 //! and from other modules like any item, and a variable may have its name. The user's function is nested in it,
 //! where its name hides the other, its attributes act on it as written, and its paths mean what they meant.
 
+mod settings;
+
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{ToTokens as _, quote, quote_spanned};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ReturnType, Safety};
 
-use crate::model::{App, Function, Subscriber};
+use crate::model::{App, Function, Parameter, Subscriber};
 use crate::validate::{Misuse, Stub, self_type};
 
 pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
@@ -18,7 +20,8 @@ pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
         source,
         function,
         message,
-        context,
+        parameters,
+        options,
     } = subscriber;
     let Function {
         attributes,
@@ -33,44 +36,73 @@ pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
     let here = Span::mixed_site().located_at(name.span());
     // What a lint says of the name, it says of the outer function's.
     signature.ident.set_span(here);
-    let context = context.map(|ty| {
-        let there = Span::mixed_site().located_at(ty.span());
-        quote_spanned!(there=> , __ctx)
+    let numbered = parameters.iter().enumerate();
+    let given = numbered.clone().map(|(at, parameter)| match parameter {
+        Parameter::Context(ty) => quote_spanned!(located_at(ty.span())=> __ctx),
+        Parameter::State(ty) => {
+            let state = format_ident!("__state{at}", span = located_at(ty.span()));
+            quote_spanned!(located_at(ty.span())=> #state)
+        }
     });
+    // Before the context is lent.
+    let states = numbered
+        .clone()
+        .filter_map(|(at, parameter)| match parameter {
+            Parameter::Context(_) => None,
+            Parameter::State(ty) => {
+                let state = format_ident!("__state{at}", span = located_at(ty.span()));
+                let there = located_at(ty.span());
+                Some(quote_spanned!(there=> let #state = #krate::__private::state::<#ty>(__ctx);))
+            }
+        });
     let returned = match &signature.output {
         ReturnType::Default => here,
-        ReturnType::Type(_, ty) => Span::mixed_site().located_at(ty.span()),
+        ReturnType::Type(_, ty) => located_at(ty.span()),
     };
-    let call = quote_spanned!(returned=> #name(__message #context).await);
-    let result = quote_spanned!(returned=> #krate::__private::IntoResult::into_result(#call));
+    let call = quote_spanned!(returned=> #name(__message #(, #given)*).await);
+    let (reply, result) = match (&options.reply, &signature.output) {
+        (Some(_), ReturnType::Type(_, ty)) => (
+            quote_spanned!(returned=> <#ty as #krate::__private::IntoReply>::Reply),
+            quote_spanned!(returned=> #krate::__private::IntoReply::into_reply(#call)),
+        ),
+        _ => (
+            quote_spanned!(here=> ()),
+            quote_spanned!(returned=> #krate::__private::IntoResult::into_result(#call)),
+        ),
+    };
+    let handled = match &options.batch {
+        Some(_) => quote_spanned!(message.span()=> [#message]),
+        None => message.to_token_stream(),
+    };
 
     let handle = quote_spanned! {here=>
         async fn handle(
             &self,
-            __message: &#message,
+            __message: &#handled,
             __outs: &(),
             __ctx: &mut #krate::Context<'_>,
-        ) -> ::core::result::Result<(), #krate::HandlerOutcome> {
+        ) -> ::core::result::Result<#reply, #krate::HandlerOutcome> {
             #(#on_function)*
             #signature
             #body
+            #(#states)*
             #result
         }
     };
     // At the source's own tokens, where the compiler then says that it is none.
-    let subscription =
-        quote_spanned!(source.span()=> #krate::__private::subscription::<#message, _, _>);
-    let parameters = quote_spanned!(here=> #source, __Handler);
-    let mut arguments = Group::new(Delimiter::Parenthesis, parameters);
+    let subscription = quote_spanned!(source.span()=> #krate::subscriber);
+    let subscribed = quote_spanned!(here=> #source, __Handler);
+    let mut arguments = Group::new(Delimiter::Parenthesis, subscribed);
     arguments.set_span(source.span());
+    let settings = settings::calls(&krate, &options, &parameters);
     let made = quote_spanned! {here=>
         struct __Handler;
 
-        impl #krate::Handle<#message> for __Handler {
+        impl #krate::Handle<#handled, #reply> for __Handler {
             #handle
         }
 
-        #subscription #arguments
+        #subscription #arguments #settings.build::<#message>()
     };
     // A lint says nothing of what stems from a macro; what it says of this function, it would say of the user's.
     let end = signature.paren_token.span.close();
@@ -90,6 +122,11 @@ pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
         #(#on_item)*
         #begins #returns #body
     }
+}
+
+/// Hygienic, and at the user's own tokens.
+fn located_at(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
 }
 
 pub(crate) fn app(app: App) -> TokenStream {
@@ -140,17 +177,16 @@ pub(crate) fn misuse(misuse: Box<Misuse>) -> TokenStream {
         Stub::Item(item) => item,
         Stub::Subscriber {
             krate,
-            source,
+            mentioned,
             function,
         } => {
             let visibility = &function.visibility;
             let name = &function.signature.ident;
-            let source = source.map(|source| quote!(let _ = || #source;));
             let function = remains(&function, true);
             quote! {
                 #[allow(missing_docs, unused, clippy::all, clippy::pedantic)]
                 #visibility fn #name() -> #krate::broker::Subscription {
-                    #source
+                    #(let _ = || #mentioned;)*
                     #function
                     #krate::__private::misused()
                 }

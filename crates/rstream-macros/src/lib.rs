@@ -23,9 +23,10 @@
 //! #     }
 //! # }
 //! # impl InProcess for Wired {
-//! #     fn publish<'a>(&'a self, _: &'a str, payload: Vec<u8>) -> BoxFuture<'a, broker::Result<()>> {
-//! #         Box::pin(async move { self.0[0].handler().deliver(&payload, 1, &()).await; Ok(()) })
+//! #     fn publish<'a>(&'a self, _: &'a str, payloads: Vec<bytes::Bytes>) -> BoxFuture<'a, broker::Result<()>> {
+//! #         Box::pin(async move { self.0[0].handler().deliver(&payloads[0], 1, &()).await; Ok(()) })
 //! #     }
+//! #     fn published(&self, _: &str) -> Vec<bytes::Bytes> { Vec::new() }
 //! # }
 //! /// Greets everybody who has a name.
 //! #[subscriber(Topic("names"))]
@@ -70,15 +71,31 @@ use proc_macro::TokenStream;
 /// Makes a subscription of an `async fn`: `#[subscriber(source)]`.
 ///
 /// The source is any expression that gives one, such as `KinesisStream::new("inventory")`; it is evaluated when the
-/// handler is included. After it may come `crate = path`, where `rstream` goes by another path than `::rstream`.
+/// handler is included. After it may come, in any order and each once,
 ///
-/// The function takes its message as `&T`, where JSON is decoded into `T`, and, if it likes, the delivery's
-/// `&mut Context<'_>` after it. Either may be any pattern. The message stays borrowed across every await. It
-/// returns
+/// - `batch(500, "50ms")`: a batch a call, of up to so many messages, which wait for one another for up to so long;
+/// - `retry(max_attempts = 5, first = "100ms", cap = "5s", factor = 2.0, jitter = 0.5)`, any of these, or an
+///   expression that gives a `RetryPolicy`: when a message that failed is handed over again;
+/// - `dead_letter("stream")`: where messages go that failed for the last time;
+/// - `on_undecodable(drop)`, `(retry)` or `(dead_letter)`: what becomes of what cannot be decoded;
+/// - `codec(Cbor)`: what decodes messages, and writes replies, instead of `Json`;
+/// - `reply("stream")`: where what the function returns is published, before its message is settled;
+/// - `crate = path`, where `rstream` goes by another path than `::rstream`.
+///
+/// Times are `"50ms"`, `"2s"`, `"1m"`, `"1h"`, or an expression that gives a `Duration`. What each does is said at the
+/// method of its name on `SubscriberBuilder`.
+///
+/// The function takes its message as `&T`, which payloads are decoded into, or as `&[u8]` or `&Bytes`, which is the
+/// payload as it is; with `batch(..)`, as `&[T]` or `&[Bytes]`. After it come, if it likes, the delivery's
+/// `&mut Context<'_>` and any number of the app's states, `State<T>`. Each may be any pattern. The message stays
+/// borrowed across every await. It returns
 ///
 /// - nothing, and the message is settled;
 /// - `HandlerOutcome`, and that is done with it; or
 /// - `Result<(), E>` with `E: Into<HandlerOutcome>`, and an `Ok` settles it.
+///
+/// With `reply(..)` it returns what is published, a `T: Serialize + Outgoing`, an `Option` or a `Vec` of it, or a
+/// `Result` of one of these.
 ///
 /// Its future is `Send`, as brokers move it between threads.
 ///

@@ -5,12 +5,11 @@ use syn::parse::discouraged::Speculative as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, Path, Token, Visibility};
 
-use crate::model::{AppArgs, Function, Item, Setting, SubscriberArgs};
+use crate::model::{AppArgs, Function, Item, OPTIONS, Setting, SubscriberArgs};
 
 impl Parse for SubscriberArgs {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let settings_only = input.peek(Token![crate]) && input.peek2(Token![=]);
-        let source = if input.is_empty() || settings_only {
+        let source = if input.is_empty() || is_setting(input) {
             None
         } else {
             let source: Expr = input.parse()?;
@@ -41,7 +40,7 @@ fn settings(input: ParseStream<'_>) -> syn::Result<Vec<Setting>> {
         let tokens = until_comma(input)?;
         settings.push(match krate(&fork) {
             Ok(path) => Setting::Crate { path, tokens },
-            Err(_) => Setting::Unknown(tokens),
+            Err(_) => named(tokens),
         });
         if !input.is_empty() {
             input.parse::<Token![,]>()?;
@@ -58,6 +57,44 @@ fn krate(input: ParseStream<'_>) -> syn::Result<Path> {
         Ok(path)
     } else {
         Err(input.error("expected `,`"))
+    }
+}
+
+/// Whether a setting stands where the source should. A function of an option's name gives a source by a path to it.
+fn is_setting(input: ParseStream<'_>) -> bool {
+    if input.peek(Token![crate]) && input.peek2(Token![=]) {
+        return true;
+    }
+    let mut tokens = input.fork().parse::<TokenStream>().into_iter().flatten();
+    let (name, arguments) = (tokens.next(), tokens.next());
+    let ends = match tokens.next() {
+        None => true,
+        Some(TokenTree::Punct(comma)) => comma.as_char() == ',',
+        Some(_) => false,
+    };
+    let in_parentheses = |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis);
+    let is_option = |token: &TokenTree| matches!(token, TokenTree::Ident(name) if OPTIONS.iter().any(|option| name == option));
+    ends && name.as_ref().is_some_and(is_option) && arguments.as_ref().is_some_and(in_parentheses)
+}
+
+fn named(tokens: TokenStream) -> Setting {
+    let mut parts = tokens.clone().into_iter();
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(TokenTree::Ident(name)), Some(TokenTree::Group(group)), None)
+            if group.delimiter() == Delimiter::Parenthesis =>
+        {
+            Setting::Named {
+                name,
+                arguments: Some(group.stream()),
+                tokens,
+            }
+        }
+        (Some(TokenTree::Ident(name)), ..) => Setting::Named {
+            name,
+            arguments: None,
+            tokens,
+        },
+        _ => Setting::Unknown(tokens),
     }
 }
 

@@ -82,7 +82,7 @@ impl<R: Answer, E: Into<HandlerOutcome>> IntoReply for Result<R, E> {
 ///
 /// Where there is none, which an app makes sure of when it starts.
 #[must_use]
-pub fn state<T: Send + Sync + 'static>(ctx: &Context<'_>) -> State<T> {
+pub fn state<T: 'static>(ctx: &Context<'_>) -> State<T> {
     let Some(state) = ctx.state_handle() else {
         panic!(
             "there is no state of type {}: give the app one with RustStream::with_state",

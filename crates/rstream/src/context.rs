@@ -67,11 +67,11 @@ impl<'a> Context<'a> {
     /// A subscription that says
     /// [`requires_state`](crate::SubscriberBuilder::requires_state) can count on it.
     #[must_use]
-    pub fn state<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
+    pub fn state<T: 'static>(&self) -> Option<&'a T> {
         self.states.get()
     }
 
-    pub(crate) fn state_handle<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
+    pub(crate) fn state_handle<T: 'static>(&self) -> Option<State<T>> {
         self.states.handle()
     }
 }

@@ -69,15 +69,16 @@ impl Wanted {
 }
 
 /// The states of an app.
-#[derive(Clone, Default)]
-pub(crate) struct States(Vec<(Wanted, Arc<dyn Any + Send + Sync>)>);
+#[derive(Default)]
+pub(crate) struct States(Vec<(Wanted, Box<dyn Any + Send + Sync>)>);
 
 impl States {
     /// Those of a context that belongs to no app.
     pub(crate) const NONE: &'static Self = &Self(Vec::new());
 
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, value: T) {
-        self.0.push((Wanted::of::<T>(), Arc::new(value)));
+        // In an `Arc` of its own type, so that to find it asks nothing of the type.
+        self.0.push((Wanted::of::<T>(), Box::new(Arc::new(value))));
     }
 
     /// The name of a type that was added twice.
@@ -96,18 +97,17 @@ impl States {
     }
 
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
-        self.find::<T>()?.downcast_ref()
+        self.find::<T>().map(|value| &**value)
     }
 
-    pub(crate) fn handle<T: Send + Sync + 'static>(&self) -> Option<State<T>> {
-        let value = Arc::clone(self.find::<T>()?);
-        value.downcast().ok().map(State)
+    pub(crate) fn handle<T: 'static>(&self) -> Option<State<T>> {
+        self.find::<T>().map(|value| State(Arc::clone(value)))
     }
 
-    fn find<T: 'static>(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+    fn find<T: 'static>(&self) -> Option<&Arc<T>> {
         let id = TypeId::of::<T>();
-        let found = self.0.iter().find(|(wanted, _)| wanted.id == id);
-        found.map(|(_, value)| value)
+        let (_, value) = self.0.iter().find(|(wanted, _)| wanted.id == id)?;
+        value.downcast_ref()
     }
 }
 
