@@ -190,6 +190,10 @@ async fn each_broken_rule_is_caught_by_the_case_that_is_named_after_it() {
             Fault::RenewalDoesNotProlong,
             "a_renewed_lease_outlives_its_first_ttl",
         ),
+        (
+            Fault::DropsSubSequenceNumbers,
+            "a_checkpoint_of_any_form_reads_back_as_it_was",
+        ),
         (Fault::ReservesForEver, "a_reservation_runs_out"),
         (
             Fault::ReservesNothing,

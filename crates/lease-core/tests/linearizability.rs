@@ -54,6 +54,7 @@ async fn each_broken_rule_is_told_by_the_answer_that_cannot_be() {
         (Fault::AskSurvivesATakeOver, "asked for by"),
         (Fault::CheckpointsLandLate, "checkpoint"),
         (Fault::ComparesSequenceNumbers, "checkpoint"),
+        (Fault::DropsSubSequenceNumbers, "1:"),
         (Fault::EpochRestartsAfterRelease, ": acquire by"),
         (Fault::EpochStaysAtATakeOver, ": acquire by"),
         (Fault::ExpiresEarly, ": acquire by"),

@@ -20,13 +20,13 @@ pub(crate) const RENEWALS_ASKED: u64 = 4;
 
 /// What can be told of an item's attributes, but for its owner and its grant: a comparison holds for an attribute
 /// that is there, has the type of the values, and lies between them. It cannot be told whether a number is
-/// whole, nor how a checkpoint goes on that begins as one.
+/// whole, nor how a checkpoint goes on that begins as one, such as a sequence number with a place in it.
 const UNDERSTOOD: &str = "#format = :format \
      AND #epoch BETWEEN :zero AND :most AND #counter BETWEEN :zero AND :most \
      AND #ttl_ms BETWEEN :one AND :most AND #cp_no BETWEEN :zero AND :most \
      AND (attribute_not_exists(#checkpoint) OR #checkpoint = :shard_end \
      OR #checkpoint BETWEEN :first_moment AND :last_moment \
-     OR (#checkpoint BETWEEN :first_digit AND :colon AND NOT contains(#checkpoint, :colon))) \
+     OR (#checkpoint >= :first_digit AND #checkpoint < :colon)) \
      AND (attribute_not_exists(#asked_by) \
      OR (#asked_by > :empty AND #ask_lapses BETWEEN :zero AND :most))";
 /// The present holder's, as far as can be told without the token of its acquisition.

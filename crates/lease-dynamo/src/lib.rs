@@ -87,8 +87,8 @@
 //! told for what it is. It stays as it is until a person corrects it, or deletes it while nobody reads the shard.
 //!
 //! Two kinds of damage are excepted, since no condition can tell them: a number with a fraction, and a
-//! `checkpoint` of which only the end is wrong, since it begins with a digit and has no colon, or with
-//! `AT_TIMESTAMP:` and one of `-./0123456789`. Reads and refused calls leave such an item alone like any other. A
+//! `checkpoint` of which only the end is wrong, since it begins with a digit, or with `AT_TIMESTAMP:` and one of
+//! `-./0123456789`. Reads and refused calls leave such an item alone like any other. A
 //! call that would have been accepted takes effect, and then answers `Corrupt` and says so: of what is damaged it
 //! overwrites what it sets anyway, a holder's next checkpoint `checkpoint` and `cp_no`, an acquisition or renewal
 //! `counter` and `ttl_ms`, and so on, and leaves the rest; where nothing else is wrong the item then reads again.

@@ -10,9 +10,13 @@ use super::violation::{Violation, ensure, ensure_eq};
 use crate::{Checkpoint, LeaseError, LeaseState};
 
 /// One of each form, and the longest sequence number that Kinesis documents.
-fn every_form() -> [Checkpoint; 4] {
+fn every_form() -> [Checkpoint; 7] {
+    let sequence_number = "49590338271490256608559692538361571095921575989136588898";
     [
-        Checkpoint::at("49590338271490256608559692538361571095921575989136588898"),
+        Checkpoint::at(sequence_number),
+        Checkpoint::at_sub(sequence_number, 0),
+        Checkpoint::at_sub(sequence_number, 17),
+        Checkpoint::at_sub(sequence_number, u64::MAX),
         Checkpoint::at(format!("1{}7", "0".repeat(127))),
         Checkpoint::at_timestamp(UNIX_EPOCH + Duration::from_millis(1_700_000_000_250)),
         Checkpoint::shard_end(),
@@ -113,6 +117,8 @@ pub async fn no_sequence_numbers_are_compared(subject: &Subject<'_>) -> Result<(
                 Checkpoint::at("100"),
                 Checkpoint::shard_end(),
                 Checkpoint::at("50"),
+                Checkpoint::at_sub("50", 10),
+                Checkpoint::at_sub("50", 9),
                 Checkpoint::at_timestamp(UNIX_EPOCH),
             ];
             for at in positions {

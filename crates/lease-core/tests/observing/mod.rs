@@ -33,6 +33,7 @@ pub(crate) enum Fault {
     CheckpointsLandLate,
     CheckpointOrderOutlivesTheHolder,
     ComparesSequenceNumbers,
+    DropsSubSequenceNumbers,
     EpochRestartsAfterRelease,
     EpochStaysAtATakeOver,
     ExpiredHolderIsLost,
@@ -272,7 +273,12 @@ impl ObservingStore {
         let text = at.to_string();
         let kept = match text.split_once('.') {
             Some((seconds, _)) if self.breaks(Fault::RoundsTimestamps) => Checkpoint::at(seconds),
-            _ => at.clone(),
+            _ => match at.shared_sequence() {
+                Some(number) if self.breaks(Fault::DropsSubSequenceNumbers) => {
+                    Checkpoint::at(&**number)
+                }
+                _ => at.clone(),
+            },
         };
         Some(Item {
             checkpoint: Some(kept),

@@ -154,6 +154,8 @@ async fn what_no_condition_can_tell_is_told_all_the_same() {
         ("ask_lapses", json!({"N": "4.5"})),
         ("cp_no", json!({"N": "0.5"})),
         ("checkpoint", json!({"S": "42nd"})),
+        ("checkpoint", json!({"S": "42:"})),
+        ("checkpoint", json!({"S": "42:07"})),
         (
             "checkpoint",
             json!({"S": "AT_TIMESTAMP:2026-01-31T12:00:00Z"}),
@@ -195,6 +197,8 @@ async fn every_position_and_every_lease_time_leaves_an_item_that_can_be_written(
     let positions = [
         Checkpoint::at("0"),
         Checkpoint::at("9".repeat(128)),
+        Checkpoint::at_sub("0", 0),
+        Checkpoint::at_sub("9".repeat(128), u64::MAX),
         Checkpoint::at_timestamp(UNIX_EPOCH),
         Checkpoint::at_timestamp(UNIX_EPOCH - second / 2),
         Checkpoint::at_timestamp(UNIX_EPOCH + second * u32::MAX),
@@ -219,7 +223,7 @@ async fn a_checkpoint_that_could_not_be_read_back_is_not_written() {
     let store = fake.store();
     let holder = acquired(&store, "a").await.unwrap();
     let before = fake.item(&key());
-    for text in ["", "LATEST", "42:7"] {
+    for text in ["", "LATEST", "42:x"] {
         let at = Checkpoint::at(text);
         let error = store.checkpoint(&key(), &holder, &at).await.unwrap_err();
         assert!(

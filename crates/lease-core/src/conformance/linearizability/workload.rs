@@ -196,6 +196,7 @@ impl Owner<'_> {
         let at = match self.numbers.below(8) {
             0 => Checkpoint::shard_end(),
             1 => Checkpoint::at_timestamp(UNIX_EPOCH + Duration::from_millis(self.checkpoints)),
+            2 => Checkpoint::at_sub("1", self.checkpoints),
             _ => Checkpoint::at(self.checkpoints.to_string()),
         };
         let recording = self.recording;
