@@ -9,7 +9,7 @@ use rstream::broker::Verdict;
 use rstream::{Context, Handle, HandlerOutcome, IntoSubscription, subscriber};
 use tokio::sync::Barrier;
 
-use crate::support::{Topic, deliver, said};
+use crate::support::{Topic, attempt, deliver, said};
 
 /// A handler of `T` that is a closure.
 struct By<F>(F);
@@ -54,8 +54,12 @@ async fn each_outcome_reaches_the_broker_as_it_was_said() {
         HandlerOutcome::retry_after(Duration::ZERO),
         HandlerOutcome::retry_after(Duration::from_secs(7)),
         HandlerOutcome::drop(),
+        HandlerOutcome::ack_until(0),
+        HandlerOutcome::ack_until(1),
+        HandlerOutcome::dead_letter("not ours"),
     ] {
-        let verdict = verdict_of(move |_| async move { Err(outcome) }).await;
+        let says = outcome.clone();
+        let verdict = verdict_of(move |_| std::future::ready(Err(says.clone()))).await;
         assert_eq!(verdict, said(outcome));
     }
 }
@@ -106,11 +110,11 @@ async fn a_handler_that_panicked_is_called_again() {
     let handler = subscription.handler();
 
     assert!(matches!(
-        handler.deliver(b"1", 1, &()).await,
+        attempt(handler, "1", 1, &()).await,
         Verdict::Panicked(_)
     ));
     assert_eq!(
-        handler.deliver(b"2", 1, &()).await,
+        attempt(handler, "2", 1, &()).await,
         said(HandlerOutcome::ack())
     );
 }
@@ -172,7 +176,7 @@ async fn a_handler_sees_the_attempt_and_what_the_broker_attached() {
         .build()
         .into_subscription();
     assert_eq!(
-        subscription.handler().deliver(b"5", 3, &"shard 4").await,
+        attempt(subscription.handler(), "5", 3, &"shard 4").await,
         said(HandlerOutcome::ack())
     );
 }
@@ -206,7 +210,7 @@ async fn one_handler_serves_many_deliveries_at_once_and_borrows_each_message_acr
     let deliveries = (0..4_u64).map(|number| {
         let handler = subscription.handler().clone();
         let payload = format!("[{number}]");
-        tokio::spawn(async move { handler.deliver(payload.as_bytes(), 1, &()).await })
+        tokio::spawn(async move { attempt(&handler, &payload, 1, &()).await })
     });
     let verdicts = futures_util::future::try_join_all(deliveries)
         .await
@@ -237,7 +241,7 @@ async fn dropping_a_delivery_drops_the_handlers_future() {
     .build::<u64>()
     .into_subscription();
 
-    let mut delivery = Box::pin(subscription.handler().deliver(b"1", 1, &()));
+    let mut delivery = Box::pin(attempt(subscription.handler(), "1", 1, &()));
     assert!((&mut delivery).now_or_never().is_none());
     assert_eq!(Arc::strong_count(&held), 3);
     drop(delivery);
@@ -265,7 +269,7 @@ fn a_subscription_can_be_included_as_it_is_or_as_what_makes_it() {
     let make = move || {
         assert_eq!(name, "inventory");
         let built = subscriber(Topic::new("inventory"), Reads).build();
-        built.into_subscription().into_subscription()
+        built.into_subscription()
     };
     assert_eq!(make.into_subscription().name(), "inventory");
 }

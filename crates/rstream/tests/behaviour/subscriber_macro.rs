@@ -2,10 +2,10 @@
 
 use rstream::broker::Verdict;
 use rstream::testing::TestApp;
-use rstream::{AppInfo, Context, HandlerOutcome, IntoSubscription, RustStream, subscriber};
+use rstream::{AppInfo, Context, HandlerOutcome, IntoSubscription, RustStream, State, subscriber};
 use serde::Deserialize;
 
-use crate::support::{Memory, Topic, deliver, said};
+use crate::support::{Memory, Topic, attempt, deliver, said};
 
 #[derive(Deserialize)]
 struct Change {
@@ -95,13 +95,12 @@ async fn takes_its_context(
 async fn a_function_takes_its_context_and_any_pattern_for_its_message() {
     let subscription = takes_its_context.into_subscription();
     let handler = subscription.handler();
-    let change = CHANGE.as_bytes();
     assert_eq!(
-        handler.deliver(change, 1, &5_u8).await,
+        attempt(handler, CHANGE, 1, &5_u8).await,
         said(HandlerOutcome::retry())
     );
     assert_eq!(
-        handler.deliver(change, 2, &5_u8).await,
+        attempt(handler, CHANGE, 2, &5_u8).await,
         said(HandlerOutcome::ack())
     );
 }
@@ -244,29 +243,26 @@ fn the_source_is_any_expression() {
 /// Stands for a crate that exports rstream under a path of its own, and can be told from it.
 mod facade {
     pub(crate) mod deeper {
-        pub(crate) use ::rstream::{Context, Handle, HandlerOutcome, broker};
+        pub(crate) use ::rstream::{
+            __private, Context, Handle, HandlerOutcome, OnUndecodable, RetryPolicy, broker,
+        };
 
-        pub(crate) mod __private {
-            pub(crate) use ::rstream::__private::IntoResult;
-            use ::rstream::broker::Subscription;
-            use ::rstream::{Handle, IntoSubscription as _, subscriber};
+        use crate::support::Topic;
 
-            use crate::support::Topic;
-
-            pub(crate) fn subscription<In, S, H>(_: S, handler: H) -> Subscription
-            where
-                In: serde::de::DeserializeOwned + Send + Sync + 'static,
-                H: Handle<In>,
-            {
-                let told = Topic::new("told by the facade");
-                subscriber(told, handler).build().into_subscription()
-            }
+        pub(crate) fn subscriber<H>(_: Topic, handler: H) -> ::rstream::SubscriberBuilder<H> {
+            ::rstream::subscriber(Topic::new("told by the facade"), handler)
         }
     }
 }
 
-#[subscriber(Topic::new("plain"), crate = self::facade::deeper)]
-async fn through_a_facade(_: &u64) {}
+#[subscriber(
+    Topic::new("plain"),
+    batch(5, "0ms"),
+    retry(max_attempts = 5),
+    crate = self::facade::deeper,
+    on_undecodable(retry),
+)]
+async fn through_a_facade(_: &[u64], _: State<u8>) {}
 
 #[subscriber(Topic::new("plain"), crate = ::rstream,)]
 async fn through_the_crate(_: &u64) {}
