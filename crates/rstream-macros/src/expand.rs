@@ -6,7 +6,7 @@
 
 mod settings;
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ReturnType, Safety};
@@ -62,8 +62,8 @@ pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
     let call = quote_spanned!(returned=> #name(__message #(, #given)*).await);
     let (reply, result) = match (&options.reply, &signature.output) {
         (Some(_), ReturnType::Type(_, ty)) => (
-            quote_spanned!(returned=> <#ty as #krate::__private::IntoReply>::Reply),
-            quote_spanned!(returned=> #krate::__private::IntoReply::into_reply(#call)),
+            ty.to_token_stream(),
+            quote_spanned!(returned=> ::core::result::Result::Ok(#call)),
         ),
         _ => (
             quote_spanned!(here=> ()),
@@ -94,7 +94,7 @@ pub(crate) fn subscriber(subscriber: Subscriber) -> TokenStream {
     let subscribed = quote_spanned!(here=> #source, __Handler);
     let mut arguments = Group::new(Delimiter::Parenthesis, subscribed);
     arguments.set_span(source.span());
-    let settings = settings::calls(&krate, &options, &parameters);
+    let settings = settings::calls(&krate, &options, &signature.output, &parameters);
     let made = quote_spanned! {here=>
         struct __Handler;
 
@@ -208,7 +208,9 @@ pub(crate) fn misuse(misuse: Box<Misuse>) -> TokenStream {
 /// only a method can. A body that awaits may be that of a handler that lacks its `async`.
 fn remains(function: &Function, is_handler: bool) -> Option<TokenStream> {
     let inputs = &function.signature.inputs;
-    if function.signature.receiver().is_some() || self_type(inputs.to_token_stream()).is_some() {
+    let inputs = inputs.to_token_stream();
+    let of_method = function.signature.receiver().is_some() || self_type(inputs.clone()).is_some();
+    if of_method || has_placeholder(inputs) {
         return None;
     }
     let mut signature = function.signature.clone();
@@ -223,6 +225,20 @@ fn remains(function: &Function, is_handler: bool) -> Option<TokenStream> {
     Some(quote! {
         #[allow(unused, clippy::all, clippy::pedantic)]
         #signature #body
+    })
+}
+
+/// Whether a type among `tokens` is left to be inferred, which the compiler would speak of too.
+fn has_placeholder(tokens: TokenStream) -> bool {
+    let mut in_type = false;
+    tokens.into_iter().any(|token| {
+        let found = match &token {
+            TokenTree::Ident(name) => in_type && name == "_",
+            TokenTree::Group(group) => has_placeholder(group.stream()),
+            _ => false,
+        };
+        in_type = matches!(&token, TokenTree::Punct(punct) if matches!(punct.as_char(), '<' | '&'));
+        found
     })
 }
 

@@ -10,7 +10,7 @@ use crate::broker::{BatchLimits, OnUndecodable, Policy, Source, Subscription};
 use crate::delivery::{self, Call, Deliver, Handler};
 use crate::outs::Outs;
 use crate::payload::Message;
-use crate::reply::{Answer, Nothing, ReplyTo, Returned};
+use crate::reply::{Nothing, ReplyTo, Returned};
 use crate::state::Wanted;
 use crate::subscription::Reads;
 use crate::{Codec, Handle, Json, RetryPolicy};
@@ -167,16 +167,25 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
         }
     }
 
-    /// Publishes what the handler, an `impl Handle<In, Reply>`, returns: for a stream, `destination` is its name. The
+    /// Publishes what the handler, an `impl Handle<In, Reply>`, returns, which is an [`Answer`](crate::Answer): for a stream, `destination` is its name. The
     /// message is settled only once the reply is stored.
     ///
     /// A reply that the codec cannot write is a
     /// [`HandlerOutcome::dead_letter`](crate::HandlerOutcome::dead_letter). An empty name is an error at start.
-    pub fn reply<Reply: Answer>(
-        mut self,
+    pub fn reply<Reply>(
+        self,
         destination: impl Into<String>,
     ) -> SubscriberBuilder<H, C, M, ReplyTo<Reply>, O> {
-        let destination = destination.into();
+        self.returned(destination.into(), ReplyTo::new)
+    }
+
+    /// What `reply(..)` in an attribute does.
+    #[doc(hidden)]
+    pub fn returned<R2>(
+        mut self,
+        destination: String,
+        returned: impl FnOnce(String) -> R2,
+    ) -> SubscriberBuilder<H, C, M, R2, O> {
         self.policy.reply_to.push(destination.clone());
         SubscriberBuilder {
             reads: self.reads,
@@ -186,7 +195,7 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
             handler: self.handler,
             codec: self.codec,
             mode: self.mode,
-            returned: ReplyTo::new(destination),
+            returned: returned(destination),
             outs: self.outs,
         }
     }

@@ -15,7 +15,7 @@ use crate::codec::AnyCodec;
 use crate::outs::sealed::Opened;
 use crate::outs::{self, Outs};
 use crate::payload::Message;
-use crate::reply::{Reply, Returned, SendError};
+use crate::reply::{Reply, Returned};
 use crate::state::States;
 use crate::{Codec, Context, DecodeError, Handle, HandlerOutcome};
 
@@ -162,8 +162,7 @@ impl<H, C: Codec, R: Returned, O: Outs> Call<H, C, R, O> {
         let handled = async {
             let reply = self.handler.handle(message, &outs, ctx).await?;
             let mut replies = sent();
-            let collected = (self.returned).collect(reply, &*self.codec, &mut replies);
-            collected.map_err(unwritten)?;
+            (self.returned).collect(reply, &*self.codec, &mut replies)?;
             Ok::<_, HandlerOutcome>(replies)
         };
         match AssertUnwindSafe(handled).catch_unwind().await {
@@ -191,11 +190,6 @@ impl<H, C: Codec, R: Returned, O: Outs> Call<H, C, R, O> {
             Err(panic) => Err(Verdict::Panicked(panic_message(&*panic))),
         }
     }
-}
-
-fn unwritten(error: SendError) -> HandlerOutcome {
-    tracing::error!("a reply is not published: {error}");
-    error.into()
 }
 
 impl From<Verdict> for Delivered {

@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 use crate::broker::Subscription;
 use crate::{Context, HandlerOutcome};
 
-/// Handles the messages of a subscription.
+/// Handles the messages of a subscription: one a call, an `In`, or a batch of them, an `In` = `[T]`.
+///
+/// `Reply` is what it returns to be published, an [`Answer`](crate::Answer), and `Outs` what it can send to, an
+/// [`Out`](crate::Out) or a tuple of them.
 ///
 /// One handler serves many shards at once, so it is shared and takes `&self`; within one shard it is called
 /// for one message after another, in order. `Ok` settles the message ([`HandlerOutcome::ack`]); an `Err` says
@@ -38,10 +41,11 @@ use crate::{Context, HandlerOutcome};
     message = "`{Self}` does not handle `{In}`",
     label = "not a handler of `{In}`",
     note = "write `impl Handle<{In}> for {Self}`, or put `#[subscriber(..)]` on an `async fn` that takes `&{In}`",
+    note = "a batch is handed over after `.batch(..)`, what is returned is published after `.reply(..)`, and what can be sent to is given by `.outs(..)`",
     note = "what is under `#[subscriber(..)]` has its source: include it by its name alone"
 )]
 pub trait Handle<In: ?Sized, Reply = (), Outs = ()>: Send + Sync + 'static {
-    /// Handles one message.
+    /// Handles one message, or one batch.
     fn handle(
         &self,
         message: &In,

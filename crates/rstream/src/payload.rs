@@ -83,7 +83,8 @@ impl DecodeError {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no message",
     label = "cannot be decoded",
-    note = "write `#[derive(serde::Deserialize)]` on `{Self}`; it is `Send`, `Sync`, and borrows nothing"
+    note = "write `#[derive(serde::Deserialize)]` on `{Self}`; it is `Send`, `Sync`, and borrows nothing",
+    note = "a slice is a batch, which `.batch(max_records, max_wait)` asks for"
 )]
 pub trait Message: sealed::Sealed + Send + Sync + 'static {
     /// What holds the message while the handler runs.

@@ -135,16 +135,14 @@ pub trait Returned: Send + Sync + 'static {
     /// What the handler returns.
     type Reply;
 
-    #[doc(hidden)]
-    fn destination(&self) -> Option<&str>;
-
+    /// Writes it, behind what was sent before; an `Err` is the outcome in its place.
     #[doc(hidden)]
     fn collect<C: Codec>(
         &self,
         reply: Self::Reply,
         codec: &C,
         replies: &mut Vec<Reply>,
-    ) -> Result<(), SendError>;
+    ) -> Result<(), HandlerOutcome>;
 }
 
 /// The handler returns nothing to be published.
@@ -154,11 +152,7 @@ pub struct Nothing;
 impl Returned for Nothing {
     type Reply = ();
 
-    fn destination(&self) -> Option<&str> {
-        None
-    }
-
-    fn collect<C: Codec>(&self, (): (), _: &C, _: &mut Vec<Reply>) -> Result<(), SendError> {
+    fn collect<C: Codec>(&self, (): (), _: &C, _: &mut Vec<Reply>) -> Result<(), HandlerOutcome> {
         Ok(())
     }
 }
@@ -187,16 +181,16 @@ impl<R> fmt::Debug for ReplyTo<R> {
 impl<R: Answer> Returned for ReplyTo<R> {
     type Reply = R;
 
-    fn destination(&self) -> Option<&str> {
-        Some(&self.to)
-    }
-
     fn collect<C: Codec>(
         &self,
         reply: R,
         codec: &C,
         replies: &mut Vec<Reply>,
-    ) -> Result<(), SendError> {
-        reply.answer(&self.to, codec, replies)
+    ) -> Result<(), HandlerOutcome> {
+        let answered = reply.answer(&self.to, codec, replies);
+        answered.map_err(|error| {
+            tracing::error!("a reply is not published: {error}");
+            error.into()
+        })
     }
 }

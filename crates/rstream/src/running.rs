@@ -1,12 +1,12 @@
 //! The app while it runs, and how it stops.
 
-use std::any::{TypeId, type_name};
+use std::any::{Any, TypeId, type_name};
 use std::fmt;
 
 use futures_util::future::{join_all, select_all};
 
 use crate::AppError;
-use crate::broker::{Connection, Position, Reports};
+use crate::broker::{BoxFuture, Connection, Position, Reports};
 
 /// An app that runs.
 ///
@@ -61,8 +61,22 @@ impl Running {
     /// # Cancel safety
     ///
     /// A move whose future is dropped may have been made or not; ask for it again.
-    pub async fn seek<P: Position>(&self, subscription: &str, to: P) -> Result<(), AppError> {
-        let of_type = |connected: &&Connected| connected.broker_id == TypeId::of::<P::Broker>();
+    pub fn seek<'a, P: Position>(
+        &'a self,
+        subscription: &'a str,
+        to: P,
+    ) -> BoxFuture<'a, Result<(), AppError>> {
+        let broker = (TypeId::of::<P::Broker>(), type_name::<P::Broker>());
+        Box::pin(self.seek_on(broker, subscription, Box::new(to)))
+    }
+
+    async fn seek_on(
+        &self,
+        (broker_id, broker): (TypeId, &'static str),
+        subscription: &str,
+        to: Box<dyn Any + Send>,
+    ) -> Result<(), AppError> {
+        let of_type = |connected: &&Connected| connected.broker_id == broker_id;
         let candidates = self.connections.iter().filter(of_type);
         let named = |connected: &&Connected| {
             let mut names = connected.subscriptions.iter();
@@ -72,11 +86,11 @@ impl Running {
             let known = candidates.flat_map(|connected| connected.subscriptions.clone());
             return Err(AppError::NoSuchSubscription {
                 subscription: subscription.to_owned(),
-                broker: type_name::<P::Broker>(),
+                broker,
                 known: known.collect(),
             });
         };
-        let moved = connected.connection.seek(subscription, Box::new(to)).await;
+        let moved = connected.connection.seek(subscription, to).await;
         moved.map_err(|source| AppError::Broker {
             broker: connected.broker,
             source,

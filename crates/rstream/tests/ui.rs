@@ -8,4 +8,5 @@ fn each_misuse_gets_one_message() {
     cases.compile_fail("tests/ui/app/*.rs");
     cases.compile_fail("tests/ui/include/*.rs");
     cases.compile_fail("tests/ui/outgoing/*.rs");
+    cases.compile_fail("tests/ui/by_hand/*.rs");
 }

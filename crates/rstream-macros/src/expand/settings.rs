@@ -2,13 +2,18 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::Path;
 use syn::spanned::Spanned as _;
+use syn::{Path, ReturnType};
 
 use super::located_at;
 use crate::model::{Options, Parameter, Retry, RetryValue, Time};
 
-pub(super) fn calls(krate: &Path, options: &Options, parameters: &[Parameter]) -> TokenStream {
+pub(super) fn calls(
+    krate: &Path,
+    options: &Options,
+    output: &ReturnType,
+    parameters: &[Parameter],
+) -> TokenStream {
     let Options {
         batch,
         retry,
@@ -41,10 +46,18 @@ pub(super) fn calls(krate: &Path, options: &Options, parameters: &[Parameter]) -
         .map(|name| quote_spanned!(located_at(name.span())=> .dead_letter(#name)));
     let on_undecodable =
         (on_undecodable.as_ref()).map(|what| quote!(.on_undecodable(#krate::OnUndecodable::#what)));
-    let codec =
-        (codec.as_ref()).map(|codec| quote_spanned!(located_at(codec.span())=> .codec(#codec)));
-    let reply =
-        (reply.as_ref()).map(|name| quote_spanned!(located_at(name.span())=> .reply(#name)));
+    let codec = (codec.as_ref()).map(
+        |codec| quote_spanned!(located_at(codec.span())=> .codec(#krate::__private::codec(#codec))),
+    );
+    let reply = match (reply, output) {
+        (Some(name), ReturnType::Type(_, returned)) => {
+            let published = quote_spanned!(located_at(returned.span())=> #krate::__private::concluded::<#returned>);
+            Some(
+                quote_spanned!(located_at(name.span())=> .returned(::core::convert::Into::into(#name), #published)),
+            )
+        }
+        _ => None,
+    };
     let states = parameters.iter().filter_map(|parameter| match parameter {
         Parameter::Context(_) => None,
         Parameter::State(ty) => {

@@ -103,7 +103,7 @@ fn usage(name: &str) -> Option<&'static str> {
 }
 
 fn batch(faults: &mut Faults, arguments: TokenStream, usage: &str) -> Option<(Expr, Time)> {
-    let all = expressions(faults, &arguments)?;
+    let all = expressions(faults, &arguments, usage)?;
     let mut each = all.into_iter();
     let (Some(records), Some(wait), None) = (each.next(), each.next(), each.next()) else {
         faults.at(
@@ -114,7 +114,7 @@ fn batch(faults: &mut Faults, arguments: TokenStream, usage: &str) -> Option<(Ex
     };
     let zero = is_zero(&records);
     if zero {
-        faults.at(&records, "a batch has up to at least 1 message");
+        faults.at(&records, "a batch has at least 1 message");
     }
     let wait = time(faults, wait)?;
     (!zero).then_some((records, wait))
@@ -133,7 +133,7 @@ fn retry(faults: &mut Faults, arguments: TokenStream, usage: &str) -> Option<Ret
     let settings = match settings.parse2(arguments.clone()) {
         Ok(settings) => settings,
         Err(_) => {
-            let mut all = expressions(faults, &arguments)?.into_iter();
+            let mut all = expressions(faults, &arguments, usage)?.into_iter();
             return match (all.next(), all.next()) {
                 (Some(policy), None) if !matches!(policy, Expr::Assign(_) | Expr::Lit(_)) => {
                     Some(Retry::Policy(policy))
@@ -209,25 +209,23 @@ fn destination(faults: &mut Faults, arguments: TokenStream, usage: &str) -> Opti
 }
 
 fn one(faults: &mut Faults, arguments: TokenStream, usage: &str) -> Option<Expr> {
-    let mut all = expressions(faults, &arguments)?.into_iter();
+    let mut all = expressions(faults, &arguments, usage)?.into_iter();
     let (Some(only), None) = (all.next(), all.next()) else {
         faults.at(
             arguments,
-            format_args!("there is one of it: write `{usage}`"),
+            format_args!("this takes one argument: write `{usage}`"),
         );
         return None;
     };
     Some(only)
 }
 
-fn expressions(faults: &mut Faults, arguments: &TokenStream) -> Option<Arguments> {
-    match Arguments::parse_terminated.parse2(arguments.clone()) {
-        Ok(expressions) => Some(expressions),
-        Err(error) => {
-            faults.0.push(error);
-            None
-        }
+fn expressions(faults: &mut Faults, arguments: &TokenStream, usage: &str) -> Option<Arguments> {
+    let expressions = Arguments::parse_terminated.parse2(arguments.clone());
+    if expressions.is_err() {
+        faults.at(arguments, format_args!("write `{usage}`"));
     }
+    expressions.ok()
 }
 
 fn is_zero(value: &Expr) -> bool {

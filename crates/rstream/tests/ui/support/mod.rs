@@ -42,4 +42,12 @@ pub struct Change {
     pub sku: u64,
 }
 
+#[derive(serde::Serialize, rstream::Outgoing)]
+#[outgoing(partition_key = "sku")]
+pub struct Receipt {
+    pub sku: u64,
+}
+
+pub struct Nothing;
+
 pub fn include(_: impl IntoSubscription) {}

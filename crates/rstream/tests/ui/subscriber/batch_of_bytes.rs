@@ -1,0 +1,12 @@
+#[path = "../support/mod.rs"]
+mod support;
+
+use rstream::subscriber;
+use support::{Topic, include};
+
+#[subscriber(Topic("inventory"), batch(500, "50ms"))]
+async fn apply(_payloads: &[u8]) {}
+
+fn main() {
+    include(apply);
+}
