@@ -171,7 +171,7 @@ fn program(name: &Ident, function: &TokenStream, call: &TokenStream) -> TokenStr
     }
 }
 
-pub(crate) fn misuse(misuse: Box<Misuse>) -> TokenStream {
+pub(crate) fn misuse(misuse: Misuse) -> TokenStream {
     let errors = misuse.faults.0.iter().map(syn::Error::to_compile_error);
     let stub = match misuse.stub {
         Stub::Item(item) => item,

@@ -45,15 +45,12 @@ impl Faults {
         self.0.push(syn::Error::new(place, message));
     }
 
-    fn with(self, stub: Stub) -> Box<Misuse> {
-        Box::new(Misuse { faults: self, stub })
+    fn with(self, stub: Stub) -> Misuse {
+        Misuse { faults: self, stub }
     }
 }
 
-pub(crate) fn subscriber(
-    arguments: TokenStream,
-    item: TokenStream,
-) -> Result<Subscriber, Box<Misuse>> {
+pub(crate) fn subscriber(arguments: TokenStream, item: TokenStream) -> Result<Subscriber, Misuse> {
     let mut faults = Faults::default();
     let function = function(
         &mut faults,
@@ -102,7 +99,7 @@ pub(crate) fn subscriber(
     }
 }
 
-pub(crate) fn app(arguments: TokenStream, item: TokenStream) -> Result<App, Box<Misuse>> {
+pub(crate) fn app(arguments: TokenStream, item: TokenStream) -> Result<App, Misuse> {
     let mut faults = Faults::default();
     let function = function(
         &mut faults,
@@ -152,7 +149,7 @@ pub(crate) fn app(arguments: TokenStream, item: TokenStream) -> Result<App, Box<
     }
 }
 
-fn function(faults: &mut Faults, item: TokenStream, wanted: &str) -> Result<Function, Box<Misuse>> {
+fn function(faults: &mut Faults, item: TokenStream, wanted: &str) -> Result<Function, Misuse> {
     let as_it_was = item.clone();
     match parse2(item) {
         Ok(Item::Function(function)) => return Ok(*function),

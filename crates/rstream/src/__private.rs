@@ -3,7 +3,6 @@
 use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::marker::PhantomData;
 
 use crate::broker::{Reply, Subscription};
 use crate::{Answer, Codec, Context, HandlerOutcome, ReplyTo, Returned, State};
@@ -55,62 +54,37 @@ pub trait IntoReply {
     /// What is published.
     type Reply: Answer;
 
-    /// What publishes it. To name it asks for the trait, and the compiler says no second time that it is missing.
-    type Concluded;
-
     /// What the handler says.
     fn into_reply(self) -> Result<Self::Reply, HandlerOutcome>;
-
-    /// What publishes it there.
-    fn concluded(to: String) -> Self::Concluded;
 }
 
 #[diagnostic::do_not_recommend]
 impl<R: Answer> IntoReply for R {
     type Reply = R;
-    type Concluded = Concluded<R, R>;
 
     fn into_reply(self) -> Result<R, HandlerOutcome> {
         Ok(self)
-    }
-
-    fn concluded(to: String) -> Self::Concluded {
-        Concluded::new(to)
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<R: Answer, E: Into<HandlerOutcome>> IntoReply for Result<R, E> {
     type Reply = R;
-    type Concluded = Concluded<Self, R>;
 
     fn into_reply(self) -> Result<R, HandlerOutcome> {
         self.map_err(Into::into)
     }
-
-    fn concluded(to: String) -> Self::Concluded {
-        Concluded::new(to)
-    }
 }
 
-/// The handler returns a `T`, which says whether there is an `R` to be published.
-#[derive(Debug)]
-pub struct Concluded<T, R> {
-    reply: ReplyTo<R>,
-    returned: PhantomData<fn() -> T>,
-}
+/// The handler returns a `T`, which says whether there is something to be published.
+struct Concluded<T: IntoReply>(ReplyTo<T::Reply>);
 
-impl<T, R> Concluded<T, R> {
-    fn new(to: String) -> Self {
-        Self {
-            reply: ReplyTo::new(to),
-            returned: PhantomData,
-        }
-    }
-}
-
-impl<T: IntoReply + 'static> Returned for Concluded<T, T::Reply> {
+impl<T: IntoReply + 'static> Returned for Concluded<T> {
     type Reply = T;
+
+    fn destination(&self) -> Option<&str> {
+        self.0.destination()
+    }
 
     fn collect<C: Codec>(
         &self,
@@ -118,35 +92,13 @@ impl<T: IntoReply + 'static> Returned for Concluded<T, T::Reply> {
         codec: &C,
         replies: &mut Vec<Reply>,
     ) -> Result<(), HandlerOutcome> {
-        self.reply.collect(returned.into_reply()?, codec, replies)
+        self.0.collect(returned.into_reply()?, codec, replies)
     }
 }
 
-/// What publishes what a handler returns.
-pub fn concluded<T: IntoReply>(to: String) -> T::Concluded {
-    T::concluded(to)
-}
-
-/// Stands for a codec, in such a way that one that is none is one error.
-pub trait Chosen {
-    /// The codec.
-    type Codec;
-
-    /// The codec.
-    fn chosen(self) -> Self::Codec;
-}
-
-impl<C: Codec> Chosen for C {
-    type Codec = C;
-
-    fn chosen(self) -> C {
-        self
-    }
-}
-
-/// The codec of `codec(..)`.
-pub fn codec<C: Codec>(codec: C) -> <C as Chosen>::Codec {
-    codec.chosen()
+/// What publishes what a handler returns. Opaque, so that the builder finds no fault of its own with it.
+pub fn reply<T: IntoReply + 'static>(to: impl Into<String>) -> impl Returned<Reply = T> {
+    Concluded(ReplyTo::new(to.into()))
 }
 
 /// The state of a handler's parameter `State<T>`.

@@ -145,7 +145,7 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
 
     /// Makes an app without a state of type `T` an error at start, so that
     /// [`Context::state`](crate::Context::state) finds one.
-    pub fn requires_state<T: Send + Sync + 'static>(mut self) -> Self {
+    pub fn requires_state<T: 'static>(mut self) -> Self {
         self.states.push(Wanted::of::<T>());
         self
     }
@@ -176,17 +176,23 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
         self,
         destination: impl Into<String>,
     ) -> SubscriberBuilder<H, C, M, ReplyTo<Reply>, O> {
-        self.returned(destination.into(), ReplyTo::new)
+        let destination = destination.into();
+        self.returns(destination.clone(), ReplyTo::new(destination))
     }
 
     /// What `reply(..)` in an attribute does.
     #[doc(hidden)]
-    pub fn returned<R2>(
+    pub fn returned<R2: Returned>(self, returned: R2) -> SubscriberBuilder<H, C, M, R2, O> {
+        let destination = returned.destination().unwrap_or_default().to_owned();
+        self.returns(destination, returned)
+    }
+
+    fn returns<R2>(
         mut self,
         destination: String,
-        returned: impl FnOnce(String) -> R2,
+        returned: R2,
     ) -> SubscriberBuilder<H, C, M, R2, O> {
-        self.policy.reply_to.push(destination.clone());
+        self.policy.reply_to.push(destination);
         SubscriberBuilder {
             reads: self.reads,
             policy: self.policy,
@@ -195,7 +201,7 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
             handler: self.handler,
             codec: self.codec,
             mode: self.mode,
-            returned: returned(destination),
+            returned,
             outs: self.outs,
         }
     }

@@ -5,9 +5,18 @@
 //! This crate knows no broker: it decodes what a broker hands over, calls the handler, and tells the broker
 //! what became of it. The crate `kinesis-broker` is one broker; [`broker`] is for authors of others.
 //!
+//! A handler takes one message or, with [`batch`](SubscriberBuilder::batch), several at once; decoded by a [`Codec`]
+//! (JSON, unless told otherwise), or as `[u8]` or `Bytes`, as they are. Its [`Context`] has the app's
+//! [state](RustStream::with_state), which a macro's function takes as [`State`]. It returns what becomes of the message, a
+//! [`HandlerOutcome`], and what is to be published before the message is settled: as an [`Answer`], or through an
+//! [`Out`]. A [`RetryPolicy`] and a [dead letter destination](SubscriberBuilder::dead_letter) say what becomes of a
+//! message that fails. What can never work is an error when the app starts. [`Running::seek`] moves a subscription
+//! while it runs.
+//!
 //! What goes wrong while an app runs reaches [`RustStream::on_error`]; [`RustStream::run`] ends with a graceful
 //! shutdown on SIGINT or SIGTERM. The macros are behind the feature `macros`, and `testing::TestApp`, which runs an
-//! app in process without a network, behind the feature `testing`.
+//! app in process without a network, behind the feature `testing`. The codecs `Cbor` and `MessagePack` are behind
+//! `cbor` and `messagepack`.
 //!
 //! ```
 //! use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};

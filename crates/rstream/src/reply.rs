@@ -135,6 +135,9 @@ pub trait Returned: Send + Sync + 'static {
     /// What the handler returns.
     type Reply;
 
+    #[doc(hidden)]
+    fn destination(&self) -> Option<&str>;
+
     /// Writes it, behind what was sent before; an `Err` is the outcome in its place.
     #[doc(hidden)]
     fn collect<C: Codec>(
@@ -151,6 +154,10 @@ pub struct Nothing;
 
 impl Returned for Nothing {
     type Reply = ();
+
+    fn destination(&self) -> Option<&str> {
+        None
+    }
 
     fn collect<C: Codec>(&self, (): (), _: &C, _: &mut Vec<Reply>) -> Result<(), HandlerOutcome> {
         Ok(())
@@ -180,6 +187,10 @@ impl<R> fmt::Debug for ReplyTo<R> {
 
 impl<R: Answer> Returned for ReplyTo<R> {
     type Reply = R;
+
+    fn destination(&self) -> Option<&str> {
+        Some(&self.to)
+    }
 
     fn collect<C: Codec>(
         &self,

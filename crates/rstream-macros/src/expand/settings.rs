@@ -46,15 +46,12 @@ pub(super) fn calls(
         .map(|name| quote_spanned!(located_at(name.span())=> .dead_letter(#name)));
     let on_undecodable =
         (on_undecodable.as_ref()).map(|what| quote!(.on_undecodable(#krate::OnUndecodable::#what)));
-    let codec = (codec.as_ref()).map(
-        |codec| quote_spanned!(located_at(codec.span())=> .codec(#krate::__private::codec(#codec))),
-    );
+    let codec =
+        (codec.as_ref()).map(|codec| quote_spanned!(located_at(codec.span())=> .codec(#codec)));
     let reply = match (reply, output) {
-        (Some(name), ReturnType::Type(_, returned)) => {
-            let published = quote_spanned!(located_at(returned.span())=> #krate::__private::concluded::<#returned>);
-            Some(
-                quote_spanned!(located_at(name.span())=> .returned(::core::convert::Into::into(#name), #published)),
-            )
+        (Some(name), ReturnType::Type(_, ty)) => {
+            let returned = quote_spanned!(located_at(ty.span())=> #krate::__private::reply::<#ty>);
+            Some(quote_spanned!(located_at(name.span())=> .returned(#returned(#name))))
         }
         _ => None,
     };
