@@ -105,7 +105,7 @@ impl Running {
     /// # Errors
     ///
     /// What the first broker that fails says of its own shutdown; the others are shut down all the same, and
-    /// what they say is reported to [`RustStream::on_error`].
+    /// what they say is reported to [`RustStream::on_error`](crate::RustStream::on_error).
     ///
     /// # Cancel safety
     ///
