@@ -20,11 +20,6 @@ struct Shape {
 }
 
 impl Backoff {
-    /// For a handler that asks for a retry.
-    pub(crate) fn of_handlers(seed: u64) -> Self {
-        Self::new(Duration::from_millis(100), Duration::from_secs(5), seed)
-    }
-
     /// For reads: the service counts five a second against a shard.
     pub(crate) fn of_reads(seed: u64) -> Self {
         Self::new(Duration::from_millis(250), Duration::from_secs(10), seed)
@@ -93,14 +88,14 @@ mod tests {
 
     #[test]
     fn delays_grow_from_the_first_to_the_last_and_never_past_it() {
-        let mut backoff = Backoff::of_handlers(7);
+        let mut backoff = Backoff::of_puts(7);
         assert!(backoff.is_fresh());
         let delays: Vec<_> = (0..20).map(|_| backoff.next()).collect();
 
         assert!(delays[0] >= Duration::from_millis(100));
         assert!(delays[0] <= Duration::from_millis(200));
-        assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(5)));
-        assert!(delays[10] >= Duration::from_millis(2_500));
+        assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(2)));
+        assert!(delays[10] >= Duration::from_secs(1));
         assert!(!backoff.is_fresh());
     }
 

@@ -1,5 +1,6 @@
 //! What the user configures, and how it becomes a broker that runs.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
@@ -11,18 +12,20 @@ use aws_config::SdkConfig;
 use futures_util::FutureExt as _;
 use lease_core::LeaseStore;
 use lease_memory::MemoryLeaseStore;
-use rstream::broker::{
-    BoxFuture, Broker, Connection, Handler, InProcess, Reports, Result, Subscription,
-};
-use tokio::sync::oneshot;
+use rstream::broker::{BoxFuture, Broker, Connection, InProcess, Reports, Result, Subscription};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::connect::Connect;
 use crate::leasing::Leases;
 use crate::leasing::coordinator::{Coordinator, Setup};
+use crate::outlet::{self, Outlet};
+use crate::publisher::{Publisher, Settings};
+use crate::reading::handling::Handling;
+use crate::reading::seek::{Moving, SeekStream};
 use crate::testing::InProcessKinesis;
-use crate::{KinesisError, KinesisStream};
+use crate::{KinesisError, KinesisStream, ShardPosition, StartPosition};
 
 /// Amazon Kinesis Data Streams, as a broker of an [`RustStream`](rstream::RustStream) app.
 ///
@@ -165,7 +168,7 @@ impl KinesisBroker {
     }
 
     /// What can be told without the environment.
-    fn check(&self, subscriptions: &[Subscription]) -> Result<Vec<(KinesisStream, Handler)>> {
+    fn check(&self, subscriptions: &[Subscription]) -> Result<Vec<(KinesisStream, Arc<Handling>)>> {
         let timeouts = [
             ("hand_over_timeout", self.hand_over_timeout),
             ("shutdown_timeout", self.shutdown_timeout),
@@ -197,11 +200,14 @@ impl KinesisBroker {
                 return Err(format!("{subscription:?} does not read a KinesisStream").into());
             };
             stream.check()?;
+            let handling = Handling::of(subscription);
+            stream.check_batches(handling.policy.batch.is_some())?;
+            handling.stores_in().try_for_each(outlet::check)?;
             if !names.insert(subscription.name()) {
                 let stream = subscription.name().to_owned();
                 return Err(KinesisError::TwoSubscriptions { stream }.into());
             }
-            streams.push((stream.clone(), subscription.handler().clone()));
+            streams.push((stream.clone(), Arc::new(handling)));
         }
         Ok(streams)
     }
@@ -218,6 +224,20 @@ impl KinesisBroker {
         let store = self
             .store
             .unwrap_or_else(|| Arc::new(MemoryLeaseStore::new()));
+        if subscriptions
+            .iter()
+            .any(|(_, handling)| handling.stores_in().next().is_some())
+        {
+            let settings = Settings::of_replies(self.shutdown_timeout);
+            let outlet = Outlet::Kinesis(Arc::new(Publisher::new(
+                service.clone(),
+                settings,
+                rng.u64(..),
+            )));
+            for (_, handling) in &subscriptions {
+                handling.store_in(outlet.clone());
+            }
+        }
         tracing::info!(owner, "starting to read under leases");
 
         let (started, has_started) = oneshot::channel();
@@ -229,9 +249,11 @@ impl KinesisBroker {
             reports: reports.clone(),
             hand_over_timeout: self.hand_over_timeout,
             shutdown_timeout: self.shutdown_timeout,
+            seeks: mpsc::unbounded_channel(),
             seed: rng.u64(..),
         };
         let stop = CancellationToken::new();
+        let seeks = setup.seeks.0.clone();
         let coordinator = Coordinator::new(setup, started).run(stop.clone());
         let run = async move {
             if let Err(panic) = AssertUnwindSafe(coordinator).catch_unwind().await {
@@ -240,6 +262,7 @@ impl KinesisBroker {
             }
         };
         let connected = Connected {
+            seeks,
             stop,
             coordinator: AbortOnDropHandle::new(tokio::spawn(run)),
             failure: None,
@@ -295,6 +318,7 @@ impl Broker for KinesisBroker {
 
 /// A broker that runs; dropping it aborts every task of it.
 struct Connected {
+    seeks: mpsc::UnboundedSender<SeekStream>,
     stop: CancellationToken,
     coordinator: AbortOnDropHandle<()>,
     /// Why the coordinator ended, once that is known: a task is joined once.
@@ -309,6 +333,50 @@ impl Connection for Connected {
             }
             self.stop.cancel();
             Ok(self.coordinator.await?)
+        })
+    }
+
+    fn seek<'a>(
+        &'a self,
+        subscription: &'a str,
+        to: Box<dyn Any + Send>,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (shard, to) = match to.downcast::<StartPosition>() {
+                Ok(to) => (None, *to),
+                Err(to) => match to.downcast::<ShardPosition>() {
+                    Ok(to) => (Some(to.shard), to.position),
+                    Err(_) => return Err("this is no position of a KinesisBroker".into()),
+                },
+            };
+            let (moves, told) = oneshot::channel();
+            let asked = SeekStream {
+                stream: subscription.into(),
+                shard: shard.clone(),
+                to,
+                moves: Some(moves),
+            };
+            let not_moved = |shards| KinesisError::NotMoved {
+                stream: subscription.to_owned(),
+                shards,
+            };
+            // A coordinator that has ended moves nothing.
+            let _ = self.seeks.send(asked);
+            let moving = told.await.unwrap_or_default();
+            if moving.is_empty() {
+                return Err(not_moved(Vec::from_iter(shard)).into());
+            }
+            let mut left = Vec::new();
+            for Moving { shard, done } in moving {
+                if done.await.is_err() {
+                    left.push(shard);
+                }
+            }
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(not_moved(left).into())
+            }
         })
     }
 
@@ -352,6 +420,7 @@ mod tests {
     async fn a_broker_that_failed_says_so_again_and_can_be_shut_down() {
         let coordinator = tokio::spawn(async { panic!("a fault of ours") });
         let mut connected = Connected {
+            seeks: mpsc::unbounded_channel().0,
             stop: CancellationToken::new(),
             coordinator: AbortOnDropHandle::new(coordinator),
             failure: None,

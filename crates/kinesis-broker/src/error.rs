@@ -7,6 +7,8 @@ use std::time::Duration;
 use lease_core::{LeaseError, LeaseKey};
 use rstream::DecodeError;
 
+use crate::PublishError;
+
 /// What went wrong, with the stream and the shard where there is one.
 ///
 /// Some end a start: a configuration that can never work. The others are reported to
@@ -54,8 +56,8 @@ pub enum KinesisError {
         /// What the service said.
         source: ServiceError,
     },
-    /// A record is not what the handler takes. It is settled, and nothing of its payload is kept here.
-    #[error("record {sequence_number} of shard {shard} of stream {stream} was dropped: {source}")]
+    /// A record is not what the handler takes, which was not called. Nothing of its payload is kept here.
+    #[error("record {sequence_number} of shard {shard} of stream {stream} {fate}: {source}")]
     Undecodable {
         /// The stream.
         stream: String,
@@ -63,8 +65,44 @@ pub enum KinesisError {
         shard: String,
         /// The record's sequence number.
         sequence_number: String,
+        /// What becomes of it, by the subscription's `on_undecodable`: it "was dropped", "goes to the dead letters", or
+        /// "is tried again".
+        fate: &'static str,
         /// The wanted type, and where decoding failed.
         source: DecodeError,
+    },
+    /// What came of a record, a reply or a dead letter, cannot be stored, and will be tried again; the record is not
+    /// settled before, and those behind it wait. Told once for each record.
+    #[error(
+        "what came of record {sequence_number} of shard {shard} of stream {stream} is not stored, and is tried again: {source}"
+    )]
+    NotStored {
+        /// The stream that the record was read from.
+        stream: String,
+        /// The shard.
+        shard: String,
+        /// The record's sequence number.
+        sequence_number: String,
+        /// Why not, with the name of the stream that it goes to.
+        source: Box<PublishError>,
+    },
+    /// A record ought to be a dead letter, by its handler's word or after its last attempt, and the subscription has no
+    /// `dead_letter(..)`. It is retried, and those behind it wait. Told at every doubling of the attempts.
+    #[error(
+        "record {sequence_number} of shard {shard} of stream {stream} ought to be a dead letter after {attempts} attempts ({reason}), \
+         and the subscription names no place for any: it is tried again"
+    )]
+    NoDeadLetters {
+        /// The stream.
+        stream: String,
+        /// The shard.
+        shard: String,
+        /// The record's sequence number.
+        sequence_number: String,
+        /// How often it was handed over.
+        attempts: u32,
+        /// Why.
+        reason: String,
     },
     /// A handler was still running at the end of the shutdown's time limit, and was dropped. Its record is
     /// unsettled: whoever reads the shard next is given it again.
@@ -118,6 +156,27 @@ pub enum KinesisError {
         value: usize,
         /// What it can be.
         reason: &'static str,
+    },
+    /// The name of a generation cannot be one.
+    #[error(
+        "{generation:?} is no generation of stream {stream}: give it 1 to 64 of a-z, A-Z, 0-9, '_', '.' and '-'"
+    )]
+    Generation {
+        /// The stream.
+        stream: String,
+        /// The name.
+        generation: String,
+    },
+    /// Shards were not moved: this instance does not hold them, or gave them up before the move was in the store.
+    #[error(
+        "not moved of stream {stream}: {}; move them where they are held",
+        if .shards.is_empty() { "this instance holds no shard".to_owned() } else { .shards.join(", ") }
+    )]
+    NotMoved {
+        /// The stream.
+        stream: String,
+        /// The shards; none, where all were asked for and none is held.
+        shards: Vec<String>,
     },
     /// Two subscriptions of one broker read one stream: each shard has one lease, so one would read nothing.
     #[error(

@@ -45,6 +45,7 @@
 //! | counter | labels | what it counts |
 //! | --- | --- | --- |
 //! | `kinesis_records_dropped_total` | `stream`; `by`: `handler` or `undecodable` | records that were settled without having been handled |
+//! | `kinesis_dead_letters_total` | `stream`: the one that they were read from | records that were stored among the dead letters |
 //! | `kinesis_records_published_total` | `stream` | records that were stored |
 //! | `kinesis_bytes_published_total` | `stream` | their bytes, partition keys included |
 //! | `kinesis_publish_retries_total` | `stream` | records that were put once more |
@@ -53,10 +54,12 @@
 mod backoff;
 mod broker;
 mod connect;
+mod dead_letter;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod leasing;
+mod outlet;
 mod publisher;
 mod reading;
 #[cfg(any(test, feature = "sabotage"))]
@@ -69,6 +72,7 @@ mod stream;
 mod testing;
 
 pub use broker::KinesisBroker;
+pub use dead_letter::DeadLetter;
 pub use error::{KinesisError, ServiceError, ServiceErrorKind};
 pub use lease_core::{Holder, LeaseError, LeaseStore};
 pub use publisher::{
@@ -76,8 +80,8 @@ pub use publisher::{
     StreamPublisher, Unstored,
 };
 pub use reading::feed::Prefetch;
-pub use reading::record::RecordInfo;
-pub use stream::{Checkpointing, KinesisStream, StartPosition};
+pub use reading::record::{BatchInfo, RecordInfo};
+pub use stream::{Checkpointing, KinesisStream, ShardPosition, StartPosition};
 
 /// Everything that a service is written with.
 ///

@@ -99,6 +99,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// For what handlers want published: they wait for it, so nothing lingers, and it is not given up.
+    pub(crate) fn of_replies(shutdown_timeout: Duration) -> Self {
+        Self {
+            linger: Duration::ZERO,
+            shutdown_timeout,
+            ..KinesisPublisher::new().settings
+        }
+    }
+
     fn check(&self) -> Result<(), KinesisError> {
         for (setting, value, most, reason) in [
             (

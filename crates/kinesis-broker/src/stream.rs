@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, SystemTime};
 
+use lease_core::Checkpoint;
 use rstream::broker::Source;
 
-use crate::leasing::lineage::Start;
+use crate::leasing::lineage::{Position, Start};
 use crate::reading::assignment::Terms;
 use crate::reading::cursor::Pace;
 use crate::{KinesisBroker, KinesisError, Prefetch};
@@ -29,6 +30,7 @@ pub struct KinesisStream {
     concurrency: usize,
     checkpointing: Checkpointing,
     prefetch: Prefetch,
+    generation: Option<String>,
 }
 
 impl KinesisStream {
@@ -46,6 +48,7 @@ impl KinesisStream {
             concurrency: 1,
             checkpointing: Checkpointing::EveryAck,
             prefetch: Prefetch::default(),
+            generation: None,
         }
     }
 
@@ -92,6 +95,36 @@ impl KinesisStream {
         self
     }
 
+    /// Starts afresh under this name: with leases and checkpoints of its own, so that every shard is read from
+    /// [`start_at`](Self::start_at) on, whatever was read before, and what was read before is left as it was.
+    ///
+    /// It replays a stream for a whole fleet, through all that was resharded, without a table being deleted; back under
+    /// the former name, or none, the service goes on where it was. The instances that are to share the stream bear one
+    /// generation; those of another read it for themselves. Rows of a generation that nobody uses any more stay in the
+    /// store until somebody deletes them.
+    ///
+    /// It has 1 to 64 of the characters of a stream's name; another is an error at start.
+    ///
+    /// ```
+    /// use kinesis_broker::{KinesisStream, StartPosition};
+    ///
+    /// let inventory = KinesisStream::new("inventory")
+    ///     .generation("2026-11-after-the-price-fix")
+    ///     .start_at(StartPosition::trim_horizon());
+    /// ```
+    pub fn generation(mut self, name: impl Into<String>) -> Self {
+        self.generation = Some(name.into());
+        self
+    }
+
+    /// What its leases are named by. No stream's name has the character that sets the generation apart.
+    pub(crate) fn lease_name(&self) -> String {
+        match &self.generation {
+            Some(generation) => format!("{}@{generation}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     pub(crate) fn start(&self) -> Start {
         self.start_at.0
     }
@@ -114,6 +147,19 @@ impl KinesisStream {
         self.prefetch
     }
 
+    /// Whether it can be given to a handler of batches, where it is.
+    pub(crate) fn check_batches(&self, has_batches: bool) -> Result<(), KinesisError> {
+        if has_batches && self.concurrency > 1 {
+            return Err(KinesisError::Setting {
+                setting: "concurrency",
+                stream: Some(self.name.clone()),
+                value: self.concurrency,
+                reason: "a handler of batches is given one batch of a shard at a time; leave it at one",
+            });
+        }
+        Ok(())
+    }
+
     /// Whether the service could know such a stream, and whether it can be read at this pace.
     pub(crate) fn check(&self) -> Result<(), KinesisError> {
         let wrong = |reason| {
@@ -128,12 +174,16 @@ impl KinesisStream {
         if self.name.chars().count() > 128 {
             return wrong("it has more than 128 characters");
         }
-        if !self
-            .name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
-        {
+        if !self.name.chars().all(is_of_a_name) {
             return wrong("it has a character besides a-z, A-Z, 0-9, '_', '.' and '-'");
+        }
+        if let Some(generation) = &self.generation
+            && !((1..=64).contains(&generation.len()) && generation.chars().all(is_of_a_name))
+        {
+            return Err(KinesisError::Generation {
+                stream: self.name.clone(),
+                generation: generation.clone(),
+            });
         }
         let interval = match self.checkpointing {
             Checkpointing::EveryAck => None,
@@ -158,6 +208,10 @@ impl KinesisStream {
         }
         Ok(())
     }
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
 impl Source for KinesisStream {
@@ -215,6 +269,85 @@ impl StartPosition {
     pub const fn at_timestamp(moment: SystemTime) -> Self {
         Self(Start::AtTimestamp(moment))
     }
+
+    /// This position in one shard alone, for [`Running::seek`](rstream::Running::seek).
+    #[must_use]
+    pub fn in_shard(self, shard: impl Into<String>) -> ShardPosition {
+        ShardPosition {
+            shard: shard.into(),
+            position: self,
+        }
+    }
+
+    /// Where a shard goes on that is moved here, and the checkpoint that says so, where it is known before the
+    /// shard is open.
+    pub(crate) fn moves_to(self) -> (Position, Option<Checkpoint>) {
+        match self.0 {
+            Start::Latest => (Position::Latest, None),
+            Start::TrimHorizon => {
+                let oldest = Checkpoint::at_timestamp(SystemTime::UNIX_EPOCH);
+                (Position::TrimHorizon, Some(oldest))
+            }
+            Start::AtTimestamp(moment) => {
+                let checkpoint = Checkpoint::at_timestamp(moment);
+                (Position::AtTimestamp(moment), Some(checkpoint))
+            }
+        }
+    }
+}
+
+/// Moves every shard of a subscription that this instance holds; other instances move theirs. Where one of them cannot
+/// be moved, since it goes to another instance meanwhile, that is an error, and the others are moved all the same.
+///
+/// A shard that is moved back hands its records over again; shards that were read to their ends stay so. To replay what
+/// was resharded, or a stream for a whole fleet, start a new [`generation`](KinesisStream::generation).
+///
+/// ```
+/// use kinesis_broker::prelude::*;
+/// # use kinesis_sim::KinesisSim;
+/// # use tokio::sync::mpsc;
+/// # struct Forward(mpsc::UnboundedSender<i64>);
+/// # impl Handle<i64> for Forward {
+/// #     async fn handle(&self, change: &i64, _: &(), _: &mut Context<'_>) -> Result<(), HandlerOutcome> {
+/// #         self.0.send(*change).map_err(|_| HandlerOutcome::retry())
+/// #     }
+/// # }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), rstream::AppError> {
+/// # let kinesis = KinesisSim::new();
+/// # kinesis.create_stream("inventory", 1);
+/// # let broker = KinesisBroker::from_config(&kinesis.sdk_config());
+/// # let (changes, mut handled) = mpsc::unbounded_channel();
+/// # let app = RustStream::new(AppInfo::new("inventory", "0.1.0")).with_broker(broker, |b| {
+/// #     b.include(subscriber(KinesisStream::new("inventory"), Forward(changes)).build());
+/// # });
+/// let running = app.start().await?;
+/// # kinesis.put("inventory", "sku-7", "-3");
+/// # assert_eq!(handled.recv().await, Some(-3));
+///
+/// // Everything that the stream still has, once more.
+/// running.seek("inventory", StartPosition::trim_horizon()).await?;
+/// # assert_eq!(handled.recv().await, Some(-3));
+///
+/// // One shard alone.
+/// let first = StartPosition::latest().in_shard("shardId-000000000000");
+/// running.seek("inventory", first).await?;
+/// # running.shutdown().await
+/// # }
+/// ```
+impl rstream::broker::Position for StartPosition {
+    type Broker = KinesisBroker;
+}
+
+/// A position in one shard of a stream; made by [`StartPosition::in_shard`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardPosition {
+    pub(crate) shard: String,
+    pub(crate) position: StartPosition,
+}
+
+impl rstream::broker::Position for ShardPosition {
+    type Broker = KinesisBroker;
 }
 
 #[cfg(test)]

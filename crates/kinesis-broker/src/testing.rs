@@ -1,16 +1,20 @@
 //! The in-process transport of `TestApp`: one shard a stream, no store, no network.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use aws_sdk_kinesis::primitives::{Blob, DateTime};
 use aws_sdk_kinesis::types::Record;
+use bytes::Bytes;
 use lease_core::Holder;
-use rstream::broker::{BoxFuture, Handler, InProcess, Reports, Result, Source as _};
+use rstream::broker::{BoxFuture, InProcess, Reports, Result, Source as _};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
-use crate::reading::delivery::{Delivery, Next};
+use crate::outlet::Outlet;
+use crate::reading::delivery::{Delivery, With};
+use crate::reading::handling::Handling;
 use crate::reading::record::Item;
 use crate::{KinesisError, KinesisStream};
 
@@ -19,45 +23,51 @@ const SHARD: &str = "shardId-000000000000";
 
 /// Streams of one shard each, in this process.
 pub(crate) struct InProcessKinesis {
-    streams: HashMap<String, (Handler, Mutex<Shard>)>,
+    streams: HashMap<String, (Arc<Handling>, Mutex<Shard>)>,
     reports: Reports,
+    outlet: Outlet,
+    holder: Holder,
     started: Instant,
 }
 
-/// One record at a time is handled, as of a real shard.
+/// One record, or one batch, at a time is handled, as of a real shard.
 struct Shard {
-    delivery: Delivery,
-    backoff: Backoff,
+    delivery: Delivery<()>,
+    rng: fastrand::Rng,
     put: u64,
 }
 
 impl InProcessKinesis {
     pub(crate) fn new(
-        subscriptions: Vec<(KinesisStream, Handler)>,
+        subscriptions: Vec<(KinesisStream, Arc<Handling>)>,
         reports: Reports,
         owner: &str,
         seed: u64,
     ) -> Self {
-        let streams = subscriptions.into_iter().map(|(stream, handler)| {
-            let holder = Holder {
-                owner: owner.to_owned(),
-                epoch: 1,
-            };
+        let outlet = Outlet::in_process();
+        let streams = subscriptions.into_iter().map(|(stream, handling)| {
+            handling.store_in(outlet.clone());
+            let is_batch = handling.policy.batch.is_some();
             let shard = Shard {
-                delivery: Delivery::of_shard(stream.name(), SHARD, holder),
-                backoff: Backoff::of_handlers(seed),
+                delivery: Delivery::of_shard(stream.name(), SHARD, is_batch),
+                rng: fastrand::Rng::with_seed(seed),
                 put: 0,
             };
-            (stream.name().to_owned(), (handler, Mutex::new(shard)))
+            (stream.name().to_owned(), (handling, Mutex::new(shard)))
         });
         Self {
             streams: streams.collect(),
             reports,
+            outlet,
+            holder: Holder {
+                owner: owner.to_owned(),
+                epoch: 1,
+            },
             started: Instant::now(),
         }
     }
 
-    fn record(&self, payload: Vec<u8>, put: u64) -> Result<Record> {
+    fn record(&self, payload: Bytes, put: u64) -> Result<Record> {
         // Counted from the epoch: by a wall clock one test would differ from run to run.
         let millis = i64::try_from(self.started.elapsed().as_millis())?;
         Ok(Record::builder()
@@ -70,28 +80,53 @@ impl InProcessKinesis {
 }
 
 impl InProcess for InProcessKinesis {
-    fn publish<'a>(&'a self, destination: &'a str, payload: Vec<u8>) -> BoxFuture<'a, Result<()>> {
+    fn publish<'a>(
+        &'a self,
+        destination: &'a str,
+        payloads: Vec<Bytes>,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let Some((handler, shard)) = self.streams.get(destination) else {
+            let Some((handling, shard)) = self.streams.get(destination) else {
                 let stream = destination.to_owned();
                 return Err(KinesisError::NoSubscription { stream }.into());
             };
             let mut shard = shard.lock().await;
-            let Shard {
-                delivery,
-                backoff,
-                put,
-            } = &mut *shard;
-            *put += 1;
-            let record = self.record(payload, *put)?;
-            delivery.turn_to(Item::of(record, 0));
+            let Shard { delivery, rng, put } = &mut *shard;
+            let most = handling
+                .policy
+                .batch
+                .map_or(1, |limits| limits.max_records.get());
+            let never = CancellationToken::new();
+            let mut payloads = payloads.into_iter().peekable();
             loop {
-                let verdict = delivery.attempt(handler).await;
-                match delivery.judge(verdict, &self.reports, backoff) {
-                    Next::Settled => return Ok(()),
-                    Next::Again(pause) => sleep(pause).await,
+                while delivery.len() < most
+                    && let Some(payload) = payloads.next()
+                {
+                    *put += 1;
+                    delivery.push(Item::of(self.record(payload, *put)?, 0), ());
+                }
+                if delivery.is_empty() {
+                    return Ok(());
+                }
+                while !delivery.is_empty() {
+                    delivery.under(&self.holder);
+                    let with = With {
+                        handling,
+                        reports: &self.reports,
+                        lost: &never,
+                        random: rng.f64(),
+                    };
+                    let next = delivery.attempt(with).await;
+                    delivery.settle(next.settled).for_each(drop);
+                    if !delivery.is_empty() {
+                        sleep(next.pause).await;
+                    }
                 }
             }
         })
+    }
+
+    fn published(&self, destination: &str) -> Vec<Bytes> {
+        self.outlet.stored(destination)
     }
 }

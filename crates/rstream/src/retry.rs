@@ -39,10 +39,10 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The default: 100 ms, doubling up to 5 s, each shortened by up to half of it, without end.
+    /// The default: 200 ms, doubling up to 5 s, each shortened by up to half of it, without end.
     pub const fn exponential() -> Self {
         Self {
-            first: Duration::from_millis(100),
+            first: Duration::from_millis(200),
             cap: Duration::from_secs(5),
             factor: 2.0,
             jitter: 0.5,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use lease_core::{LeaseError, LeaseKey};
-use rstream::broker::{Handler, Reports};
+use rstream::broker::Reports;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -29,6 +29,8 @@ use crate::leasing::balance::{Balance, Claim, Shard};
 use crate::leasing::keeper::Keeper;
 use crate::leasing::{LEASE, LIST_APART, LIST_EVERY, Leases, after};
 use crate::reading::assignment::{End, Notice};
+use crate::reading::handling::Handling;
+use crate::reading::seek::SeekStream;
 use crate::service::Service;
 use crate::{KinesisError, KinesisStream};
 
@@ -44,7 +46,7 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 /// What a coordinator works with.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    pub(crate) subscriptions: Vec<(KinesisStream, Handler)>,
+    pub(crate) subscriptions: Vec<(KinesisStream, Arc<Handling>)>,
     pub(crate) service: Service,
     /// Whether the server has the service's limits on reads.
     pub(crate) has_limits: bool,
@@ -52,6 +54,11 @@ pub(crate) struct Setup {
     pub(crate) reports: Reports,
     pub(crate) hand_over_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
+    /// The way to ask for moves, and where they come out.
+    pub(crate) seeks: (
+        mpsc::UnboundedSender<SeekStream>,
+        mpsc::UnboundedReceiver<SeekStream>,
+    ),
     pub(crate) seed: u64,
 }
 
@@ -68,6 +75,7 @@ pub(crate) struct Coordinator {
     balance: Balance,
     readers: Readers,
     notices: mpsc::UnboundedReceiver<Notice>,
+    seeks: mpsc::UnboundedReceiver<SeekStream>,
     asked: mpsc::UnboundedReceiver<LeaseKey>,
     /// The shards that ended here and whose children have not been listed since, and when each ended.
     ended: Vec<(LeaseKey, Instant)>,
@@ -115,6 +123,7 @@ impl Coordinator {
                 Arc::new(keeper),
                 setup.reports.clone(),
                 notice_sender,
+                setup.seeks.0,
                 setup.hand_over_timeout,
                 rng,
             ),
@@ -125,11 +134,12 @@ impl Coordinator {
             streams: setup
                 .subscriptions
                 .into_iter()
-                .map(|(stream, handler)| Stream::new(&stream, handler, setup.has_limits))
+                .map(|(stream, handling)| Stream::new(&stream, handling, setup.has_limits))
                 .collect(),
             under_way: JoinSet::new(),
             states: States::default(),
             notices,
+            seeks: setup.seeks.1,
             asked,
             ended: Vec::new(),
             namesake: Namesake::default(),
@@ -166,6 +176,7 @@ impl Coordinator {
                     tracing::debug!(%key, "asked for");
                     self.list_soon();
                 }
+                Some(seek) = self.seeks.recv() => self.seek(seek),
                 Some(key) = self.done_with.recv() => {
                     let mut streams = self.streams.iter_mut();
                     if let Some(stream) = streams.find(|stream| stream.has(&key)) {
@@ -199,6 +210,25 @@ impl Coordinator {
                 self.readers.lost(&key);
                 self.list_soon();
             }
+        }
+    }
+
+    fn seek(
+        &mut self,
+        SeekStream {
+            stream,
+            shard,
+            to,
+            moves,
+        }: SeekStream,
+    ) {
+        let Some(stream) = self.streams.iter().find(|known| known.name == stream) else {
+            return;
+        };
+        let moving = self.readers.seek(stream, shard.as_deref(), to);
+        if let Some(moves) = moves {
+            // Whoever asked may have given up waiting.
+            let _ = moves.send(moving);
         }
     }
 

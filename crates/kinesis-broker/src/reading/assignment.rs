@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lease_core::{Checkpoint, LeaseError, LeaseKey, LeaseState};
-use rstream::broker::{Handler, Reports};
+use rstream::broker::Reports;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,9 @@ use crate::leasing::lineage::{Lineage, Listing, Position, Standing, Warning};
 use crate::leasing::tenure::Tenure;
 use crate::reading::cursor::Pace;
 use crate::reading::feed::Budget;
+use crate::reading::handling::Handling;
 use crate::reading::reader::Reader;
+use crate::reading::seek::{Seek, Seeker};
 use crate::service::Service;
 
 /// What the coordinator wants of a reader.
@@ -72,12 +74,14 @@ pub(crate) struct Terms {
 /// Everything that a reader is given.
 #[derive(Debug)]
 pub(crate) struct Assignment {
+    /// The stream's name, which need not be that of its leases.
+    pub(crate) stream: Arc<str>,
     pub(crate) key: LeaseKey,
     pub(crate) service: Service,
     pub(crate) leases: Leases,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) reports: Reports,
-    pub(crate) handler: Handler,
+    pub(crate) handling: Arc<Handling>,
     pub(crate) terms: Terms,
     /// What all shards of the subscription may hold.
     pub(crate) budget: Budget,
@@ -86,6 +90,9 @@ pub(crate) struct Assignment {
     pub(crate) listing: watch::Receiver<Arc<Listing>>,
     pub(crate) orders: watch::Receiver<Order>,
     pub(crate) notices: mpsc::UnboundedSender<Notice>,
+    /// Moves that are asked for.
+    pub(crate) seeks: mpsc::UnboundedReceiver<Seek>,
+    pub(crate) seeker: Seeker,
     /// Bounds how many readers open at once.
     pub(crate) openings: Arc<Semaphore>,
     /// Ends a handler that runs past the shutdown's limit.
@@ -132,7 +139,7 @@ impl Assignment {
             }
         };
         tracing::info!(
-            stream = self.key.stream(),
+            stream = &*self.stream,
             shard = self.key.shard(),
             epoch = tenure.holder().epoch,
             at = ?opening.at,

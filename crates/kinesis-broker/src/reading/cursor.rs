@@ -59,6 +59,7 @@ pub(crate) struct Pace {
 pub(crate) struct Cursor {
     service: Service,
     reports: Reports,
+    stream: Arc<str>,
     key: LeaseKey,
     /// The last complete listing of the stream.
     listing: watch::Receiver<Arc<Listing>>,
@@ -89,9 +90,14 @@ enum Answer {
 
 impl Cursor {
     /// A cursor that opens `key`'s shard at `at` when it is first read.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a thing of its own, and it is made in one place"
+    )]
     pub(crate) fn new(
         service: Service,
         reports: Reports,
+        stream: Arc<str>,
         key: LeaseKey,
         listing: watch::Receiver<Arc<Listing>>,
         pace: Pace,
@@ -101,6 +107,7 @@ impl Cursor {
         Self {
             service,
             reports,
+            stream,
             key,
             listing,
             pace,
@@ -147,6 +154,14 @@ impl Cursor {
                 return event;
             }
         }
+    }
+
+    /// Reads on from `at`; a call under way is forgotten.
+    pub(crate) fn move_to(&mut self, at: Position) {
+        self.at = at;
+        self.iterator = None;
+        self.ended = false;
+        self.call = None;
     }
 
     fn fetch(&self, iterator: String, appetite: Appetite) -> BoxFuture<'static, Answer> {
@@ -199,15 +214,19 @@ impl Cursor {
 
     fn open(&self) -> BoxFuture<'static, Answer> {
         let (service, key, at) = (self.service.clone(), self.key.clone(), self.at.clone());
+        let stream = Arc::clone(&self.stream);
         let listing = self.listing.clone();
         Box::pin(async move {
-            let error = match service.open(key.stream(), key.shard(), &at).await {
+            let error = match service.open(&stream, key.shard(), &at).await {
                 Err(error) if error.kind() == ServiceErrorKind::NotFound => error,
                 opened => return Answer::Opened(opened),
             };
             let is_gone = is_gone(&listing.borrow(), &key);
             let is_after = matches!(at, Position::After(_));
-            if !is_gone && is_after && is_there_but_not_so_far(&service, &key, &at).await {
+            if !is_gone
+                && is_after
+                && is_there_but_not_so_far(&service, &stream, key.shard(), &at).await
+            {
                 return Answer::NotSoFar(error);
             }
             Answer::Opened(Err(error))
@@ -245,7 +264,7 @@ impl Cursor {
     /// The position was refused: from the oldest record, too much rather than too little.
     fn fall_back(&mut self, error: &ServiceError) {
         tracing::warn!(
-            stream = self.key.stream(),
+            stream = &*self.stream,
             shard = self.key.shard(),
             position = ?self.at,
             %error,
@@ -292,7 +311,7 @@ impl Cursor {
             return None;
         }
         self.reports.report(&KinesisError::Read {
-            stream: self.key.stream().to_owned(),
+            stream: self.stream.to_string(),
             shard: self.key.shard().to_owned(),
             source: error,
         });
@@ -316,8 +335,12 @@ fn is_gone(listing: &Listing, key: &LeaseKey) -> bool {
 }
 
 /// Whether the shard is there, and only the position is not: some servers say "not found" of both.
-async fn is_there_but_not_so_far(service: &Service, key: &LeaseKey, at: &Position) -> bool {
-    let (stream, shard) = (key.stream(), key.shard());
+async fn is_there_but_not_so_far(
+    service: &Service,
+    stream: &str,
+    shard: &str,
+    at: &Position,
+) -> bool {
     let horizon = service.open(stream, shard, &Position::TrimHorizon).await;
     if horizon.is_err() {
         return false;

@@ -1,50 +1,110 @@
-//! One record, from its first delivery until it is settled.
+//! A record, or a batch of them, from its first delivery until it is settled.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 use lease_core::Holder;
-use rstream::HandlerOutcome;
-use rstream::broker::{Handler, Reports, Settlement, Verdict};
+use rstream::DecodeError;
+use rstream::broker::{Delivered, DeliveredBatch, Reply, Reports, Verdict};
+use tokio_util::sync::CancellationToken;
 
 use crate::KinesisError;
-use crate::backoff::Backoff;
-use crate::reading::record::{Item, RecordInfo};
+use crate::reading::handling::{Handling, NotStored, Storing};
+use crate::reading::judgement::{Again, Said, Then, judge, judge_undecodable};
+use crate::reading::record::{BatchInfo, Item, RecordInfo};
+use crate::reading::seek::Seeker;
 
 /// From this attempt on a retry is said aloud, at every doubling.
 const RETRIED_OFTEN: u32 = 8;
 
-/// A record that is being handled.
+/// Records of one shard that are given to the handler at once: one, unless it takes batches. Each has a tag, which
+/// is given back when it is settled.
 #[derive(Debug)]
-pub(crate) struct Delivery {
-    info: RecordInfo,
-    payload: Bytes,
+pub(crate) struct Delivery<T> {
+    stream: String,
+    shard: String,
+    is_batch: bool,
+    payloads: Vec<Bytes>,
+    infos: BatchInfo,
+    tags: VecDeque<T>,
+    /// Records that wait until those before them were tried alone.
+    behind: VecDeque<(Bytes, RecordInfo)>,
     attempt: u32,
+    /// What tells of records, to be used again.
+    spare: Vec<RecordInfo>,
+    seeker: Seeker,
+}
+
+/// What a delivery is done with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct With<'a> {
+    pub(crate) handling: &'a Handling,
+    pub(crate) reports: &'a Reports,
+    /// Ends what is not the handler's: the lease is another's.
+    pub(crate) lost: &'a CancellationToken,
+    /// Drawn evenly from 0 to 1.
+    pub(crate) random: f64,
 }
 
 /// What is to be done after one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The record is settled.
-    Settled,
-    /// Hand it over again after this long.
-    Again(Duration),
+pub(crate) struct Next {
+    /// So many records, from the first on, are settled.
+    pub(crate) settled: usize,
+    /// How long the rest waits before it is handed over again.
+    pub(crate) pause: Duration,
 }
 
-impl Delivery {
-    /// Room for the records of a shard, one after the other.
-    pub(crate) fn of_shard(stream: &str, shard: &str, holder: Holder) -> Self {
+/// What one call of the handler gave.
+struct Called {
+    /// On how many records it has decided.
+    given: usize,
+    said: Said,
+    replies: Vec<Reply>,
+    /// Why it was given none.
+    undecodable: Option<DecodeError>,
+}
+
+impl<T> Delivery<T> {
+    /// Room for records of a shard.
+    pub(crate) fn of_shard(stream: &str, shard: &str, is_batch: bool) -> Self {
         Self {
-            info: RecordInfo::of_shard(stream, shard, holder),
-            payload: Bytes::new(),
+            stream: stream.to_owned(),
+            shard: shard.to_owned(),
+            is_batch,
+            payloads: Vec::new(),
+            infos: BatchInfo::default(),
+            tags: VecDeque::new(),
+            behind: VecDeque::new(),
             attempt: 0,
+            spare: Vec::new(),
+            seeker: Seeker::default(),
         }
     }
 
-    /// A record that nobody was handed yet takes the place of the last one.
-    pub(crate) fn turn_to(&mut self, item: Item) {
-        self.payload = self.info.turn_to(item);
-        self.attempt = 0;
+    /// Lets handlers ask for moves.
+    pub(crate) fn with_seeker(mut self, seeker: Seeker) -> Self {
+        self.seeker = seeker;
+        self
+    }
+
+    /// Adds a record that nobody was handed yet.
+    pub(crate) fn push(&mut self, item: Item, tag: T) {
+        let mut info =
+            (self.spare.pop()).unwrap_or_else(|| RecordInfo::of_shard(&self.stream, &self.shard));
+        self.payloads.push(info.turn_to(item));
+        self.infos.records.push(info);
+        self.tags.push_back(tag);
+    }
+
+    /// How many records are not settled.
+    pub(crate) fn len(&self) -> usize {
+        self.tags.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tags.is_empty()
     }
 
     /// Whether the handler was given it before.
@@ -52,108 +112,301 @@ impl Delivery {
         self.attempt > 0
     }
 
-    /// Notes under which lease the record is handed over.
+    /// Notes under which lease the records are handed over.
     pub(crate) fn under(&mut self, holder: &Holder) {
-        if self.info.holder.epoch != holder.epoch {
-            self.info.holder = holder.clone();
+        for info in &mut self.infos.records {
+            if info.holder.epoch != holder.epoch || info.holder.owner != holder.owner {
+                info.holder.clone_from(holder);
+            }
         }
     }
 
-    /// Hands the record to the handler once more.
-    pub(crate) async fn attempt(&mut self, handler: &Handler) -> Verdict {
+    /// Takes back the tags of the first `count` records, which are settled.
+    pub(crate) fn settle(&mut self, count: usize) -> impl Iterator<Item = T> {
+        self.payloads.drain(..count);
+        self.spare.extend(self.infos.records.drain(..count));
+        if self.payloads.is_empty()
+            && let Some((payload, info)) = self.behind.pop_front()
+        {
+            self.payloads.push(payload);
+            self.infos.records.push(info);
+        }
+        self.tags.drain(..count)
+    }
+
+    /// Hands the records to the handler once more, and does what follows from what it says, but for the settling.
+    /// What a person should know of it is said here.
+    pub(crate) async fn attempt(&mut self, with: With<'_>) -> Next {
         self.attempt = self.attempt.saturating_add(1);
-        handler
-            .deliver(&self.payload, self.attempt, &self.info)
-            .await
-    }
-
-    /// What a verdict means; what a person should know of it is said here.
-    pub(crate) fn judge(&self, verdict: Verdict, reports: &Reports, backoff: &mut Backoff) -> Next {
-        let RecordInfo {
-            stream,
-            shard,
-            sequence_number,
-            ..
-        } = &self.info;
-        match verdict {
-            Verdict::Outcome(outcome) => self.follow(outcome, backoff),
-            Verdict::Panicked(message) => {
-                let attempt = self.attempt;
-                tracing::error!(
-                    stream,
-                    shard,
-                    sequence_number,
-                    attempt,
-                    message,
-                    "the handler panicked; the record is tried again"
-                );
-                Next::Again(backoff.after(attempt))
+        let attempt = self.attempt;
+        let Called {
+            given,
+            mut said,
+            replies,
+            undecodable,
+        } = self.call(with.handling).await;
+        if !replies.is_empty() {
+            let stored = with.handling.publish(replies, self.storing(with)).await;
+            if let Err(NotStored::Hopeless(error)) = stored {
+                said = Said::retry(format!("what it wants published cannot be stored: {error}"));
             }
-            Verdict::Undecodable(source) => {
-                count_dropped(&self.info, "undecodable");
-                reports.report(&KinesisError::Undecodable {
-                    stream: stream.clone(),
-                    shard: shard.clone(),
-                    sequence_number: sequence_number.clone(),
-                    source,
-                });
-                Next::Settled
-            }
-            // A verdict of a later version of rstream: trying again loses nothing.
-            _ => Next::Again(backoff.after(self.attempt)),
         }
-    }
-
-    fn follow(&self, outcome: HandlerOutcome, backoff: &mut Backoff) -> Next {
-        let RecordInfo {
-            stream,
-            shard,
-            sequence_number,
-            ..
-        } = &self.info;
-        match outcome.settlement() {
-            Settlement::Ack => Next::Settled,
-            Settlement::Drop => {
-                count_dropped(&self.info, "handler");
-                tracing::warn!(
-                    stream,
-                    shard,
-                    sequence_number,
-                    "the handler dropped a record"
-                );
-                Next::Settled
+        let policy = &with.handling.policy;
+        let (handled, then) = match undecodable {
+            Some(error) if given == 0 => {
+                let reason = || error.to_string().into();
+                let then = judge_undecodable(policy, reason, attempt, with.random);
+                with.reports.report(&KinesisError::Undecodable {
+                    stream: self.stream.clone(),
+                    shard: self.shard.clone(),
+                    sequence_number: self.infos.records[0].sequence_number.clone(),
+                    fate: fate(&then),
+                    source: error.clone(),
+                });
+                (0, then)
             }
-            Settlement::Retry { after } => {
-                let attempt = self.attempt;
-                let pause = after.unwrap_or_else(|| backoff.after(attempt));
-                if attempt >= RETRIED_OFTEN && attempt.is_power_of_two() {
+            _ => {
+                if let Said::Handled(handled) = said
+                    && handled > given
+                {
+                    let (stream, shard) = (&self.stream, &self.shard);
                     tracing::warn!(
                         stream,
                         shard,
-                        sequence_number,
-                        attempt,
-                        "a record is retried again and again, and those behind it wait"
-                    );
-                } else {
-                    tracing::debug!(
-                        stream,
-                        shard,
-                        sequence_number,
-                        attempt,
-                        ?pause,
-                        "to be tried again"
+                        handled,
+                        given,
+                        "the handler handled more records than it was given"
                     );
                 }
-                Next::Again(pause)
+                let judgement = judge(policy, said, given, attempt, with.random);
+                (judgement.handled, judgement.then)
             }
-            _ => Next::Again(backoff.after(self.attempt)),
+        };
+        let is_undecodable = given == 0;
+        match then {
+            Then::Afresh => self.go_on(handled, 0),
+            Then::Drop(records) => {
+                self.dropped(records, is_undecodable);
+                self.go_on(records, 0)
+            }
+            Then::DeadLetter { records, reason } => {
+                let mut settled = handled;
+                for place in handled..handled + records {
+                    if !self.give_up(place, &reason, with).await {
+                        break;
+                    }
+                    settled += 1;
+                }
+                self.go_on(settled, 0)
+            }
+            Then::Again(again) => self.again(handled, again, with.reports),
+        }
+    }
+
+    async fn call(&self, handling: &Handling) -> Called {
+        let (payloads, attempt) = (&self.payloads, self.attempt);
+        if self.is_batch {
+            let called = handling
+                .handler
+                .deliver_batch(payloads, attempt, &self.infos)
+                .await;
+            let DeliveredBatch {
+                given,
+                verdict,
+                undecodable,
+                replies,
+                ..
+            } = called;
+            self.say(&verdict);
+            return Called {
+                given,
+                said: verdict.map_or(Said::Handled(0), |verdict| Said::by(verdict, given)),
+                replies,
+                undecodable,
+            };
+        }
+        let called = handling
+            .handler
+            .deliver(&payloads[0], attempt, &self.infos.records[0])
+            .await;
+        let Delivered {
+            verdict, replies, ..
+        } = called;
+        if let Verdict::Undecodable(error) = verdict {
+            return Called {
+                given: 0,
+                said: Said::Handled(0),
+                replies,
+                undecodable: Some(error),
+            };
+        }
+        let verdict = Some(verdict);
+        self.say(&verdict);
+        Called {
+            given: 1,
+            said: verdict.map_or(Said::Handled(0), |verdict| Said::by(verdict, 1)),
+            replies,
+            undecodable: None,
+        }
+    }
+
+    fn say(&self, verdict: &Option<Verdict>) {
+        if let Some(Verdict::Panicked(message)) = verdict {
+            let RecordInfo {
+                stream,
+                shard,
+                sequence_number,
+                ..
+            } = &self.infos.records[0];
+            let attempt = self.attempt;
+            tracing::error!(
+                stream,
+                shard,
+                sequence_number,
+                attempt,
+                message,
+                "the handler panicked; the record is tried again"
+            );
+        }
+    }
+
+    fn storing<'a>(&'a self, with: With<'a>) -> Storing<'a> {
+        Storing {
+            reports: with.reports,
+            lost: with.lost,
+            info: &self.infos.records[0],
+        }
+    }
+
+    /// So many records are settled; those behind them have been tried `attempt` times.
+    fn go_on(&mut self, settled: usize, attempt: u32) -> Next {
+        self.attempt = attempt;
+        Next {
+            settled,
+            pause: Duration::ZERO,
+        }
+    }
+
+    fn again(&mut self, handled: usize, again: Again, reports: &Reports) -> Next {
+        let info = &self.infos.records[handled];
+        let RecordInfo {
+            stream,
+            shard,
+            sequence_number,
+            ..
+        } = info;
+        if handled > 0 {
+            self.attempt = 1;
+        }
+        let attempt = self.attempt;
+        let pause = again.pause;
+        let is_said_aloud = attempt.is_power_of_two();
+        match again.for_want_of_a_place {
+            Some(reason) if is_said_aloud || attempt == 1 => {
+                reports.report(&KinesisError::NoDeadLetters {
+                    stream: stream.clone(),
+                    shard: shard.clone(),
+                    sequence_number: sequence_number.clone(),
+                    attempts: attempt,
+                    reason: reason.into_owned(),
+                })
+            }
+            _ if attempt >= RETRIED_OFTEN && is_said_aloud => tracing::warn!(
+                stream,
+                shard,
+                sequence_number,
+                attempt,
+                "a record is retried again and again, and those behind it wait"
+            ),
+            _ => tracing::debug!(
+                stream,
+                shard,
+                sequence_number,
+                attempt,
+                ?pause,
+                "to be tried again"
+            ),
+        }
+        if again.alone {
+            self.attempt = 0;
+            let records = self.payloads.drain(1..).zip(self.infos.records.drain(1..));
+            self.behind.extend(records);
+        }
+        Next {
+            settled: handled,
+            pause,
+        }
+    }
+
+    /// Stores a record among the dead letters; `false` where the lease is lost meanwhile.
+    async fn give_up(&self, place: usize, reason: &str, with: With<'_>) -> bool {
+        let info = &self.infos.records[place];
+        let storing = Storing {
+            info,
+            ..self.storing(with)
+        };
+        let stored = with
+            .handling
+            .give_up(&self.payloads[place], self.attempt, reason, storing)
+            .await;
+        if stored.is_err() {
+            return false;
+        }
+        let RecordInfo {
+            stream,
+            shard,
+            sequence_number,
+            ..
+        } = info;
+        let attempts = self.attempt;
+        metrics::counter!("kinesis_dead_letters_total", "stream" => stream.clone()).increment(1);
+        tracing::warn!(
+            stream,
+            shard,
+            sequence_number,
+            attempts,
+            reason,
+            "a record was stored among the dead letters"
+        );
+        true
+    }
+
+    /// Counts records that are settled without having been handled, under the name that the crate's documentation
+    /// gives, and says which.
+    fn dropped(&self, records: usize, is_undecodable: bool) {
+        let by = if is_undecodable {
+            "undecodable"
+        } else {
+            "handler"
+        };
+        let stream = self.stream.clone();
+        metrics::counter!("kinesis_records_dropped_total", "stream" => stream, "by" => by)
+            .increment(records as u64);
+        if is_undecodable {
+            return;
+        }
+        for info in &self.infos.records[..records] {
+            let RecordInfo {
+                stream,
+                shard,
+                sequence_number,
+                ..
+            } = info;
+            tracing::warn!(
+                stream,
+                shard,
+                sequence_number,
+                "the handler dropped a record"
+            );
         }
     }
 }
 
-/// Counts a record that is settled without having been handled, under the name that the crate's
-/// documentation gives.
-fn count_dropped(info: &RecordInfo, by: &'static str) {
-    let stream = info.stream.clone();
-    metrics::counter!("kinesis_records_dropped_total", "stream" => stream, "by" => by).increment(1);
+/// What becomes of a record that cannot be decoded.
+fn fate(then: &Then) -> &'static str {
+    match then {
+        Then::Drop(_) => "was dropped",
+        Then::DeadLetter { .. } => "goes to the dead letters",
+        Then::Again(_) | Then::Afresh => "is tried again",
+    }
 }

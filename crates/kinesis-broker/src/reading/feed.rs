@@ -188,6 +188,14 @@ impl Feed {
         self.records == 0
     }
 
+    /// Forgets everything, what was popped and is not let go too.
+    pub(crate) fn clear(&mut self) {
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+        self.records = 0;
+        self.batches.clear();
+    }
+
     /// The last record that was fetched.
     #[cfg(any(test, feature = "sabotage"))]
     pub(crate) fn newest(&self) -> Option<&str> {
@@ -198,7 +206,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.clear();
     }
 }
 

@@ -2,26 +2,25 @@
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use rstream::broker::{BoxFuture, Handler, Verdict};
+use rstream::broker::BoxFuture;
 use tokio_util::sync::ReusableBoxFuture;
 
-use crate::reading::delivery::Delivery;
+use crate::reading::delivery::{Delivery, Next};
 use crate::reading::lanes::Lane;
 use crate::reading::watermark::Ticket;
 
-/// A record in hand: in a handler, or about to be, once more or for the first time.
+/// A record in hand, or a batch: in a handler, or about to be, once more or for the first time.
 #[derive(Debug)]
 pub(crate) struct InHand {
-    pub(crate) delivery: Box<Delivery>,
+    pub(crate) delivery: Box<Delivery<Ticket>>,
     pub(crate) lane: Lane,
-    pub(crate) ticket: Ticket,
 }
 
 /// What came of one call of the handler.
 #[derive(Debug)]
 pub(crate) struct Handled {
     pub(crate) record: InHand,
-    pub(crate) verdict: Verdict,
+    pub(crate) next: Next,
 }
 
 /// The calls under way.
@@ -63,12 +62,8 @@ impl InFlight {
         }
     }
 
-    /// Hands a record to the handler; [`next`](Self::next) runs it.
-    pub(crate) fn start(&mut self, mut record: InHand, handler: Handler) {
-        let call = async move {
-            let verdict = record.delivery.attempt(&handler).await;
-            Handled { record, verdict }
-        };
+    /// Begins a call of the handler; [`next`](Self::next) runs it.
+    pub(crate) fn start(&mut self, call: impl Future<Output = Handled> + Send + 'static) {
         match &mut self.calls {
             Calls::One {
                 call: last,

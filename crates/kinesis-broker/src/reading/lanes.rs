@@ -91,6 +91,12 @@ impl<T> Lanes<T> {
             }
         }
     }
+
+    /// Forgets every lane and what is parked.
+    pub(crate) fn clear(&mut self) {
+        self.taken = 0;
+        self.parked.clear();
+    }
 }
 
 #[cfg(test)]

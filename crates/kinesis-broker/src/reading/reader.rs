@@ -5,25 +5,29 @@
 //! happen: an order, the store's answer, more records, a handler that returns, the end of a pause.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::poll;
-use lease_core::{Checkpoint, Holder};
-use rstream::broker::{Handler, Reports};
-use tokio::sync::{mpsc, watch};
+use lease_core::Checkpoint;
+use rstream::broker::{BatchLimits, Reports};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::Backoff;
+use crate::StartPosition;
 use crate::leasing::after;
+use crate::leasing::lineage::Position;
 use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
 use crate::reading::cursor::{Cursor, Event};
-use crate::reading::delivery::{Delivery, Next};
+use crate::reading::delivery::{Delivery, With};
 use crate::reading::feed::Feed;
+use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
 use crate::reading::lanes::{Lane, LaneKey, Lanes};
 use crate::reading::record::Item;
+use crate::reading::seek::{Seek, Seeker};
 use crate::reading::watermark::{Ticket, Watermark};
 use crate::sabotage::{self, Sabotage};
 
@@ -33,13 +37,25 @@ const IN_A_ROW: u32 = 32;
 
 /// A shard that is open, under a lease that this owns.
 pub(super) struct Reader {
+    /// The stream's name.
+    stream: Arc<str>,
     tenure: Tenure,
     cursor: Cursor,
-    handler: Handler,
+    handling: Arc<Handling>,
     reports: Reports,
     orders: watch::Receiver<Order>,
     notices: mpsc::UnboundedSender<Notice>,
+    seeks: mpsc::UnboundedReceiver<Seek>,
+    seeker: Seeker,
+    /// Where the shard is to be moved to, once no handler runs.
+    moving: Option<StartPosition>,
+    /// The tip that it was moved to is not known yet.
+    awaits_tip: bool,
+    /// Who is told once the move is written.
+    movers: Vec<oneshot::Sender<()>>,
     limit: CancellationToken,
+    /// Ends what goes on after a handler has returned: the lease is another's.
+    lost: CancellationToken,
     /// A position has to be in the store before the first record is handed over: the tip, for one.
     awaits_writing: bool,
     /// Each acknowledgement is in the store before the next record is handed over.
@@ -55,10 +71,13 @@ pub(super) struct Reader {
     in_flight: InFlight,
     /// Deliveries that are done with, whose room is used again.
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    spare: Vec<Box<Delivery>>,
+    spare: Vec<Box<Delivery<Ticket>>>,
+    batch: Option<BatchLimits>,
+    /// The next batch, while it waits for more records, and until when it does.
+    gathering: Option<(Box<Delivery<Ticket>>, Instant)>,
     /// What is left to do once everything that was read is settled.
     last: Option<Last>,
-    backoff: Backoff,
+    rng: fastrand::Rng,
     in_a_row: u32,
 }
 
@@ -76,6 +95,7 @@ enum Woken {
     /// There may be something to hand over, or another order.
     Look,
     Progress(Progress),
+    Seek(Seek),
     Read(Event),
     Handled(Handled),
     /// The shutdown's limit was reached, or the coordinator is gone.
@@ -89,17 +109,26 @@ impl Reader {
             cursor: Cursor::new(
                 given.service,
                 given.reports.clone(),
+                Arc::clone(&given.stream),
                 given.key,
                 given.listing,
                 given.terms.pace,
                 opening.at,
                 given.seed,
             ),
+            stream: given.stream,
             tenure,
-            handler: given.handler,
+            batch: given.handling.policy.batch,
+            handling: given.handling,
+            lost: CancellationToken::new(),
             reports: given.reports,
             orders: given.orders,
             notices: given.notices,
+            seeks: given.seeks,
+            seeker: given.seeker,
+            moving: None,
+            awaits_tip: false,
+            movers: Vec::new(),
             limit: given.limit,
             awaits_writing: false,
             awaits_each: concurrency.get() == 1 && given.terms.checkpoint_every.is_none(),
@@ -115,8 +144,9 @@ impl Reader {
                 InFlight::many()
             },
             spare: Vec::new(),
+            gathering: None,
             last: None,
-            backoff: Backoff::of_handlers(given.seed),
+            rng: fastrand::Rng::with_seed(given.seed),
             in_a_row: 0,
         };
         if let Some(position) = opening.write_first {
@@ -134,6 +164,7 @@ impl Reader {
                 Woken::Progress(Progress::Lost) => break Some(End::Lost),
                 Woken::Limit => break Some(End::Unsettled),
                 Woken::Look if *self.orders.borrow() != Order::Read => break None,
+                Woken::Seek(seek) => self.seek(seek),
                 Woken::Look | Woken::Progress(_) | Woken::Handled(_) => {}
             }
         };
@@ -155,11 +186,22 @@ impl Reader {
         if order != Order::Read && self.is_quiet(order) {
             return self.leave().await;
         }
-        self.hand_over(order);
+        if self.moving.is_none() {
+            self.hand_over(order);
+        } else if self.in_flight.is_empty() {
+            self.make_the_move();
+        }
+        if !self.movers.is_empty() && self.is_moved() {
+            for mover in self.movers.drain(..) {
+                // Whoever asked may have given up waiting.
+                let _ = mover.send(());
+            }
+        }
         // Where each acknowledgement is a call, the last one is too.
         let awaits = self.awaits_each && self.tenure.is_writing();
         if order == Order::Read
             && !awaits
+            && self.moving.is_none()
             && self.is_drained()
             && let Some(last) = self.last
         {
@@ -173,9 +215,13 @@ impl Reader {
             Woken::Look => None,
             Woken::Progress(Progress::Lost) => Some(self.lose().await),
             Woken::Progress(_) => None,
+            Woken::Seek(seek) => {
+                self.seek(seek);
+                None
+            }
             Woken::Read(event) => self.take_in(event).await,
             Woken::Handled(handled) => {
-                self.judge(handled);
+                self.settle(handled);
                 None
             }
             Woken::Limit => Some(End::Unsettled),
@@ -193,6 +239,7 @@ impl Reader {
     /// Whether everything that was read is settled.
     fn is_drained(&self) -> bool {
         self.feed.is_empty()
+            && self.gathering.is_none()
             && self.ready.is_empty()
             && self.pausing.is_empty()
             && self.in_flight.is_empty()
@@ -215,18 +262,34 @@ impl Reader {
         if !self.has_next(order) || !self.may_hand_over() {
             return;
         }
-        while let Some(mut next) = self.next(order) {
-            next.delivery.under(self.tenure.holder());
-            self.in_flight.start(next, self.handler.clone());
+        while let Some(next) = self.next(order) {
+            self.start(next);
         }
+    }
+
+    fn start(&mut self, mut record: InHand) {
+        record.delivery.under(self.tenure.holder());
+        let (handling, reports) = (Arc::clone(&self.handling), self.reports.clone());
+        let (lost, random) = (self.lost.clone(), self.rng.f64());
+        self.in_flight.start(async move {
+            let with = With {
+                handling: &handling,
+                reports: &reports,
+                lost: &lost,
+                random,
+            };
+            let next = record.delivery.attempt(with).await;
+            Handled { record, next }
+        });
     }
 
     /// Whether [`next`](Self::next) may find something.
     fn has_next(&self, order: Order) -> bool {
         match order {
             Order::Read => {
+                let is_gathering = self.gathering.is_some();
                 !self.ready.is_empty()
-                    || (!self.feed.is_empty() && self.lanes.has_room())
+                    || ((is_gathering || !self.feed.is_empty()) && self.lanes.has_room())
                     || self.overtakes()
             }
             Order::HandOver => self.ready.iter().any(was_tried),
@@ -246,6 +309,9 @@ impl Reader {
         }
         if let Some(next) = self.ready.pop_front() {
             return Some(next);
+        }
+        if let Some(limits) = self.batch {
+            return self.next_batch(limits);
         }
         if self.overtakes() {
             let item = self.feed.pop()?;
@@ -269,22 +335,51 @@ impl Reader {
         None
     }
 
+    /// The next batch, once it is complete.
+    fn next_batch(&mut self, limits: BatchLimits) -> Option<InHand> {
+        if !self.lanes.has_room() {
+            return None;
+        }
+        let most = limits.max_records.get();
+        let (mut batch, until) = match self.gathering.take() {
+            Some(gathering) => gathering,
+            None if self.feed.is_empty() => return None,
+            None => (self.room(), after(limits.max_wait)),
+        };
+        while batch.len() < most
+            && let Some(item) = self.feed.pop()
+        {
+            self.feed.let_go(&item);
+            let ticket = self.watermark.hand_out(item.position());
+            batch.push(item, ticket);
+        }
+        let is_complete = batch.len() >= most || self.last.is_some() || until <= Instant::now();
+        if !is_complete {
+            self.gathering = Some((batch, until));
+            return None;
+        }
+        let lane = self.lanes.enter_any();
+        Some(InHand {
+            delivery: batch,
+            lane,
+        })
+    }
+
     fn in_hand(&mut self, lane: Lane, item: Item, ticket: Ticket) -> InHand {
         self.feed.let_go(&item);
-        let key = self.tenure.key();
-        let mut delivery = self.spare.pop().unwrap_or_else(|| {
-            let nobody = Holder {
-                owner: String::new(),
-                epoch: 0,
-            };
-            Box::new(Delivery::of_shard(key.stream(), key.shard(), nobody))
-        });
-        delivery.turn_to(item);
-        InHand {
-            delivery,
-            lane,
-            ticket,
-        }
+        let mut delivery = self.room();
+        delivery.push(item, ticket);
+        InHand { delivery, lane }
+    }
+
+    fn room(&mut self) -> Box<Delivery<Ticket>> {
+        self.spare.pop().unwrap_or_else(|| {
+            let key = self.tenure.key();
+            Box::new(
+                Delivery::of_shard(&self.stream, key.shard(), self.batch.is_some())
+                    .with_seeker(self.seeker.clone()),
+            )
+        })
     }
 
     /// What there is without waiting: the answer of a handler or a store that answers at once. `None` after so
@@ -313,17 +408,23 @@ impl Reader {
 
     /// Waits until something comes about.
     async fn wait(&mut self, order: Order) -> Woken {
-        let has_next = self.has_next(order);
+        let has_next = self.moving.is_none() && self.has_next(order);
         let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
-        let paused_until = self.pausing.first_key_value().map(|((until, _), _)| *until);
+        let pause_ends = self.pausing.first_key_value().map(|((until, _), _)| *until);
+        let gathered = self.gathering.as_ref().filter(|_| self.lanes.has_room());
+        let gathers_until = gathered
+            .filter(|_| order == Order::Read)
+            .map(|(_, until)| *until);
+        let look_at = [pause_ends, gathers_until].into_iter().flatten().min();
         let appetite = match self.last {
-            None if order == Order::Read => self.feed.appetite(),
+            None if order == Order::Read && self.moving.is_none() => self.feed.appetite(),
             _ => None,
         };
         let Self {
             tenure,
             cursor,
             orders,
+            seeks,
             limit,
             in_flight,
             ..
@@ -333,6 +434,7 @@ impl Reader {
             () = limit.cancelled() => Woken::Limit,
             ordered = orders.changed() => if ordered.is_ok() { Woken::Look } else { Woken::Limit },
             progress = tenure.progress() => Woken::Progress(progress),
+            Some(seek) = seeks.recv() => Woken::Seek(seek),
             Some(event) = async {
                 match appetite {
                     Some(appetite) => Some(cursor.next(appetite).await),
@@ -346,7 +448,7 @@ impl Reader {
                 }
             } => Woken::Look,
             () = async {
-                match paused_until {
+                match look_at {
                     Some(until) => sleep_until(until).await,
                     None => std::future::pending().await,
                 }
@@ -359,6 +461,7 @@ impl Reader {
         match event {
             Event::Opened { tip: None } | Event::Failed => None,
             Event::Opened { tip: Some(moment) } => {
+                self.awaits_tip = false;
                 self.tenure.settle_at_once(Checkpoint::at_timestamp(moment));
                 self.awaits_writing = true;
                 self.try_to_write().await
@@ -376,7 +479,7 @@ impl Reader {
             }
             Event::Gone => {
                 tracing::warn!(
-                    stream = self.tenure.key().stream(),
+                    stream = &*self.stream,
                     shard = self.tenure.key().shard(),
                     "the shard is no longer there: its unread rest has passed out of retention"
                 );
@@ -387,38 +490,65 @@ impl Reader {
     }
 
     /// What came of one call of the handler.
-    fn judge(&mut self, Handled { record, verdict }: Handled) {
-        let next = record
-            .delivery
-            .judge(verdict, &self.reports, &mut self.backoff);
-        match next {
-            Next::Settled => self.settle(record),
-            Next::Again(pause) => {
-                self.paused += 1;
-                self.pausing.insert((after(pause), self.paused), record);
+    fn settle(&mut self, Handled { mut record, next }: Handled) {
+        let mut moved = None;
+        for ticket in record.delivery.settle(next.settled) {
+            if let Some(position) = self.watermark.settle(ticket) {
+                moved = Some(position.clone());
             }
         }
-    }
-
-    fn settle(
-        &mut self,
-        InHand {
-            delivery,
-            lane,
-            ticket,
-        }: InHand,
-    ) {
-        self.spare.push(delivery);
-        if let Some((lane, (item, ticket))) = self.lanes.leave(lane) {
-            let next = self.in_hand(lane, item, ticket);
-            self.ready.push_back(next);
+        if !record.delivery.is_empty() {
+            self.paused += 1;
+            self.pausing
+                .insert((after(next.pause), self.paused), record);
+        } else {
+            self.spare.push(record.delivery);
+            if let Some((lane, (item, ticket))) = self.lanes.leave(record.lane) {
+                let next = self.in_hand(lane, item, ticket);
+                self.ready.push_back(next);
+            }
         }
-        if let Some(position) = self.watermark.settle(ticket) {
-            let position = position.clone();
+        if let Some(position) = moved {
             #[cfg(any(test, feature = "sabotage"))]
             let position = self.ahead().unwrap_or(position);
             self.tenure.settle(position);
         }
+    }
+
+    fn seek(&mut self, Seek { to, done }: Seek) {
+        self.moving = Some(to);
+        self.movers.extend(done);
+    }
+
+    /// Forgets what was read of the old position, and goes on at the new one, which is in the store before the first
+    /// record of it is handed over.
+    fn make_the_move(&mut self) {
+        let Some(to) = self.moving.take() else { return };
+        tracing::info!(
+            stream = &*self.stream,
+            shard = self.tenure.key().shard(),
+            ?to,
+            "moved"
+        );
+        self.feed.clear();
+        self.lanes.clear();
+        self.ready.clear();
+        self.pausing.clear();
+        self.gathering = None;
+        self.watermark = Watermark::new();
+        self.last = None;
+        let (position, checkpoint) = to.moves_to();
+        self.awaits_tip = position == Position::Latest;
+        self.cursor.move_to(position);
+        if let Some(checkpoint) = checkpoint {
+            self.tenure.settle_at_once(checkpoint);
+            self.awaits_writing = true;
+        }
+    }
+
+    /// Whether the last move is in the store.
+    fn is_moved(&self) -> bool {
+        self.moving.is_none() && !self.awaits_tip && self.tenure.is_written()
     }
 
     /// Everything that was read is settled, and there is no more.
@@ -443,6 +573,7 @@ impl Reader {
 
     /// Another instance has the lease: handlers still run to their ends, without effect.
     async fn lose(&mut self) -> End {
+        self.lost.cancel();
         if !self.in_flight.is_empty() {
             let _ = self.notices.send(Notice::Lost(self.tenure.key().clone()));
         }

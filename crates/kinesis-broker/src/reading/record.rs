@@ -7,6 +7,9 @@ use aws_sdk_kinesis::types::Record;
 use bytes::Bytes;
 use lease_core::{Checkpoint, Holder};
 
+use crate::StartPosition;
+use crate::reading::seek::Seeker;
+
 /// Where a record comes from; a handler finds it in [`Context::get`](rstream::Context::get).
 ///
 /// ```
@@ -28,6 +31,8 @@ pub struct RecordInfo {
     pub shard: String,
     /// The record's sequence number: unique within its shard, and growing with time.
     pub sequence_number: String,
+    /// Its place, from 0, inside the aggregated record that has the sequence number; `None` where it was put alone.
+    pub sub_sequence_number: Option<u64>,
     /// The key that the producer gave it; empty where the producer of a stream that distributes records
     /// by itself gave none.
     pub partition_key: String,
@@ -40,36 +45,56 @@ pub struct RecordInfo {
     /// The lease under which it is handled. Its epoch is a fencing token: it grows with every change of
     /// owner, so a downstream store can refuse a write that carries an older one.
     pub holder: Holder,
+    pub(crate) seeker: Seeker,
 }
 
 impl Default for RecordInfo {
     /// A record of nowhere, for unit tests that call a handler by hand: set the fields that matter.
     fn default() -> Self {
-        let holder = Holder {
-            owner: String::new(),
-            epoch: 0,
-        };
-        Self::of_shard("", "", holder)
+        Self::of_shard("", "")
     }
 }
 
 impl RecordInfo {
-    /// What is the same for all records of one shard under one lease.
-    pub(crate) fn of_shard(stream: &str, shard: &str, holder: Holder) -> Self {
+    /// Moves the shard that the record is of to `position`, once the handler has returned: what was read and not
+    /// handed over is forgotten, the move is written to the lease store, and then the shard is read on from there.
+    ///
+    /// The handler's outcome counts as ever, but for a record that is to be retried, which is forgotten too. Other
+    /// shards are not moved. Where the shard goes to another instance before the move is written, it does not come about. In a
+    /// [`TestApp`](rstream::testing::TestApp) it does nothing.
+    ///
+    /// See [`StartPosition::in_shard`] for moves from outside.
+    pub fn seek(&self, position: StartPosition) {
+        self.seeker.shard(position);
+    }
+
+    /// As [`seek`](Self::seek), for all shards of the stream that this instance holds.
+    pub fn seek_stream(&self, position: StartPosition) {
+        self.seeker.stream(&self.stream, position);
+    }
+
+    /// What is the same for all records of one shard; under nobody's lease yet.
+    pub(crate) fn of_shard(stream: &str, shard: &str) -> Self {
         Self {
             stream: stream.to_owned(),
             shard: shard.to_owned(),
             sequence_number: String::new(),
+            sub_sequence_number: None,
             partition_key: String::new(),
             arrived_at: SystemTime::UNIX_EPOCH,
             millis_behind: 0,
-            holder,
+            holder: Holder {
+                owner: String::new(),
+                epoch: 0,
+            },
+            seeker: Seeker::default(),
         }
     }
 
     /// Tells of `item` from now on; gives its payload.
     pub(crate) fn turn_to(&mut self, item: Item) -> Bytes {
         self.sequence_number = item.sequence_number;
+        self.sub_sequence_number = item.sub_sequence_number;
         self.partition_key = item.partition_key;
         self.arrived_at = item.arrived_at;
         self.millis_behind = item.millis_behind;
@@ -77,10 +102,41 @@ impl RecordInfo {
     }
 }
 
+/// Where the records of a batch come from; a handler of batches finds it in
+/// [`Context::get`](rstream::Context::get).
+///
+/// ```
+/// use kinesis_broker::prelude::*;
+/// use kinesis_broker::BatchInfo;
+///
+/// #[subscriber(KinesisStream::new("inventory"), batch(500, "50ms"))]
+/// async fn apply(changes: &[i64], ctx: &mut Context<'_>) -> HandlerOutcome {
+///     let Some(batch) = ctx.get::<BatchInfo>() else { return HandlerOutcome::retry() };
+///     for (change, info) in changes.iter().zip(batch.records()) {
+///         println!("{}: {change}", info.sequence_number);
+///     }
+///     HandlerOutcome::ack()
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BatchInfo {
+    pub(crate) records: Vec<RecordInfo>,
+}
+
+impl BatchInfo {
+    /// One for each record, in their order; all are of one shard. Where a record behind them could not be decoded
+    /// there are more than the handler was given.
+    #[must_use]
+    pub fn records(&self) -> &[RecordInfo] {
+        &self.records
+    }
+}
+
 /// A record on its way from the wire to a handler.
 #[derive(Debug)]
 pub(crate) struct Item {
     sequence_number: String,
+    sub_sequence_number: Option<u64>,
     pub(crate) partition_key: String,
     arrived_at: SystemTime,
     payload: Bytes,
@@ -92,6 +148,7 @@ impl Item {
     pub(crate) fn of(record: Record, millis_behind: u64) -> Self {
         Self {
             sequence_number: record.sequence_number,
+            sub_sequence_number: None,
             partition_key: record.partition_key.unwrap_or_default(),
             arrived_at: record
                 .approximate_arrival_timestamp

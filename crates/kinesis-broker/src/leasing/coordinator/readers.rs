@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use lease_core::LeaseKey;
 use rstream::broker::Reports;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::stream::Stream;
+use crate::StartPosition;
 use crate::leasing::keeper::Keeper;
 use crate::leasing::{Leases, after};
 use crate::reading::assignment::{Assignment, End, Notice, Order};
+use crate::reading::seek::{Moving, Seek, SeekStream, Seeker};
 use crate::service::Service;
 
 /// How long a shard is not given away again after its hand-over was declined.
@@ -42,6 +44,8 @@ pub(super) struct Readers {
     keeper: Arc<Keeper>,
     reports: Reports,
     notices: mpsc::UnboundedSender<Notice>,
+    /// Moves that handlers ask the coordinator for.
+    seeks: mpsc::UnboundedSender<SeekStream>,
     hand_over_timeout: Duration,
     rng: fastrand::Rng,
     limit: CancellationToken,
@@ -54,6 +58,7 @@ pub(super) struct Readers {
 /// What is kept of a reader that runs.
 struct ReaderHandle {
     orders: watch::Sender<Order>,
+    seeks: mpsc::UnboundedSender<Seek>,
     going: Option<Going>,
     kept_until: Option<Instant>,
     is_lost: bool,
@@ -71,6 +76,7 @@ impl Readers {
         keeper: Arc<Keeper>,
         reports: Reports,
         notices: mpsc::UnboundedSender<Notice>,
+        seeks: mpsc::UnboundedSender<SeekStream>,
         hand_over_timeout: Duration,
         rng: fastrand::Rng,
     ) -> Self {
@@ -80,6 +86,7 @@ impl Readers {
             keeper,
             reports,
             notices,
+            seeks,
             hand_over_timeout,
             rng,
             limit: CancellationToken::new(),
@@ -98,13 +105,17 @@ impl Readers {
             return;
         }
         let (orders, received) = watch::channel(Order::Read);
+        let (seeks, asked_for) = mpsc::unbounded_channel();
         let assignment = Assignment {
+            stream: Arc::clone(&stream.name),
+            seeks: asked_for,
+            seeker: Seeker::new(seeks.clone(), self.seeks.clone()),
             key: key.clone(),
             service: self.service.clone(),
             leases: self.leases.clone(),
             keeper: Arc::clone(&self.keeper),
             reports: self.reports.clone(),
-            handler: stream.handler.clone(),
+            handling: Arc::clone(&stream.handling),
             terms: stream.terms,
             budget: stream.budget.clone(),
             lineage: Arc::clone(lineage),
@@ -119,6 +130,7 @@ impl Readers {
         self.keys.insert(task.id(), key.clone());
         let reader = ReaderHandle {
             orders,
+            seeks,
             going: None,
             kept_until: None,
             is_lost: false,
@@ -141,6 +153,32 @@ impl Readers {
         } else {
             Phase::Held
         })
+    }
+
+    /// Moves the shards of a stream that are read here; one of them, where it is named.
+    pub(super) fn seek(
+        &mut self,
+        stream: &Stream,
+        shard: Option<&str>,
+        to: StartPosition,
+    ) -> Vec<Moving> {
+        let of_stream = self.readers.iter().filter(|(key, _)| stream.has(key));
+        let asked = of_stream.filter(|(key, reader)| {
+            !reader.is_lost && shard.is_none_or(|shard| shard == key.shard())
+        });
+        let moving = asked.map(|(key, reader)| {
+            let (done, told) = oneshot::channel();
+            // A reader that is about to end moves nothing.
+            let _ = reader.seeks.send(Seek {
+                to,
+                done: Some(done),
+            });
+            Moving {
+                shard: key.shard().to_owned(),
+                done: told,
+            }
+        });
+        moving.collect()
     }
 
     /// Begins to hand a shard over to its asker.

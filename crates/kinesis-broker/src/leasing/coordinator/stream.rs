@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lease_core::{LeaseKey, LeaseState};
-use rstream::broker::{Handler, Reports, Source as _};
+use rstream::broker::{Reports, Source as _};
 use tokio::sync::{Semaphore, watch};
 
 use super::readers::{Phase, Readers};
@@ -14,6 +14,7 @@ use crate::leasing::balance::{Claim, Shard};
 use crate::leasing::lineage::{History, Lineage, Listing, ShardInfo, Standing, Start, Warning};
 use crate::reading::assignment::Terms;
 use crate::reading::feed::Budget;
+use crate::reading::handling::Handling;
 use crate::sabotage::{self, Sabotage};
 use crate::service::Service;
 use crate::{KinesisError, KinesisStream};
@@ -25,7 +26,9 @@ const OPENINGS: usize = 64;
 /// A stream that the broker reads.
 pub(super) struct Stream {
     pub(super) name: Arc<str>,
-    pub(super) handler: Handler,
+    /// What its leases are named by.
+    leases: Arc<str>,
+    pub(super) handling: Arc<Handling>,
     pub(super) terms: Terms,
     /// What its readers hold together.
     pub(super) budget: Budget,
@@ -55,10 +58,11 @@ pub(super) struct Listed {
 }
 
 impl Stream {
-    pub(super) fn new(stream: &KinesisStream, handler: Handler, has_limits: bool) -> Self {
+    pub(super) fn new(stream: &KinesisStream, handling: Arc<Handling>, has_limits: bool) -> Self {
         Self {
             name: stream.name().into(),
-            handler,
+            leases: stream.lease_name().into(),
+            handling,
             terms: stream.terms(has_limits),
             budget: Budget::new(stream.prefetch_limits()),
             listing: watch::Sender::default(),
@@ -77,7 +81,7 @@ impl Stream {
 
     /// Whether this is the stream of the lease.
     pub(super) fn has(&self, key: &LeaseKey) -> bool {
-        *self.name == *key.stream()
+        *self.leases == *key.stream()
     }
 
     /// The listing of this stream's shards, unless one is under way.
@@ -105,7 +109,7 @@ impl Stream {
                 self.history.list(shards);
                 let keys = self.history.shards_to_read();
                 self.keys = keys
-                    .map(|shard| LeaseKey::from_shared(Arc::clone(&self.name), Arc::clone(shard)))
+                    .map(|shard| LeaseKey::from_shared(Arc::clone(&self.leases), Arc::clone(shard)))
                     .collect();
             }
             Err(source) => reports.report(&KinesisError::Listing {
@@ -209,7 +213,7 @@ impl Stream {
         let shards = self.history.forgettable(|shard| states.get(shard));
         shards
             .into_iter()
-            .map(|shard| LeaseKey::from_shared(Arc::clone(&self.name), shard))
+            .map(|shard| LeaseKey::from_shared(Arc::clone(&self.leases), shard))
             .collect()
     }
 }
