@@ -1,6 +1,7 @@
 //! A record, or a batch of them, from its first delivery until it is settled.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::KinesisError;
 use crate::reading::handling::{Handling, NotStored, Storing};
-use crate::reading::judgement::{Again, Said, Then, judge, judge_undecodable};
+use crate::reading::judgement::{Again, Judgement, Said, Then, judge, judge_undecodable};
 use crate::reading::record::{BatchInfo, Item, RecordInfo};
 use crate::reading::seek::Seeker;
 
@@ -151,43 +152,40 @@ impl<T> Delivery<T> {
                 said = Said::retry(format!("what it wants published cannot be stored: {error}"));
             }
         }
+        if let Said::Handled(handled) = said
+            && handled > given
+        {
+            let (stream, shard) = (&self.stream, &self.shard);
+            tracing::warn!(
+                stream,
+                shard,
+                handled,
+                given,
+                "the handler handled more records than it was given"
+            );
+        }
         let policy = &with.handling.policy;
-        let (handled, then) = match undecodable {
-            Some(error) if given == 0 => {
-                let reason = || error.to_string().into();
-                let then = judge_undecodable(policy, reason, attempt, with.random);
-                with.reports.report(&KinesisError::Undecodable {
-                    stream: self.stream.clone(),
-                    shard: self.shard.clone(),
-                    sequence_number: self.infos.records[0].sequence_number.clone(),
-                    fate: fate(&then),
-                    source: error.clone(),
-                });
-                (0, then)
-            }
-            _ => {
-                if let Said::Handled(handled) = said
-                    && handled > given
-                {
-                    let (stream, shard) = (&self.stream, &self.shard);
-                    tracing::warn!(
-                        stream,
-                        shard,
-                        handled,
-                        given,
-                        "the handler handled more records than it was given"
-                    );
-                }
-                let judgement = judge(policy, said, given, attempt, with.random);
-                (judgement.handled, judgement.then)
-            }
-        };
-        let is_undecodable = given == 0;
+        let Judgement { handled, mut then } = judge(policy, said, given, attempt, with.random);
+        // The record behind those that were given has its turn once they are settled.
+        let undecodable = undecodable.filter(|_| handled == given && then == Then::Afresh);
+        let is_undecodable = undecodable.is_some();
+        if let Some(error) = undecodable {
+            let attempt = if given == 0 { attempt } else { 1 };
+            let reason = || error.to_string().into();
+            then = judge_undecodable(policy, reason, attempt, with.random);
+            with.reports.report(&KinesisError::Undecodable {
+                stream: self.stream.clone(),
+                shard: self.shard.clone(),
+                sequence_number: self.infos.records[given].sequence_number.clone(),
+                fate: fate(&then),
+                source: error.clone(),
+            });
+        }
         match then {
             Then::Afresh => self.go_on(handled, 0),
             Then::Drop(records) => {
-                self.dropped(records, is_undecodable);
-                self.go_on(records, 0)
+                self.dropped(handled..handled + records, is_undecodable);
+                self.go_on(handled + records, 0)
             }
             Then::DeadLetter { records, reason } => {
                 let mut settled = handled;
@@ -220,7 +218,7 @@ impl<T> Delivery<T> {
             self.say(&verdict);
             return Called {
                 given,
-                said: verdict.map_or(Said::Handled(0), |verdict| Said::by(verdict, given)),
+                said: verdict.map_or(Said::Handled(given), |verdict| Said::by(verdict, given)),
                 replies,
                 undecodable,
             };
@@ -373,7 +371,7 @@ impl<T> Delivery<T> {
 
     /// Counts records that are settled without having been handled, under the name that the crate's documentation
     /// gives, and says which.
-    fn dropped(&self, records: usize, is_undecodable: bool) {
+    fn dropped(&self, records: Range<usize>, is_undecodable: bool) {
         let by = if is_undecodable {
             "undecodable"
         } else {
@@ -381,11 +379,11 @@ impl<T> Delivery<T> {
         };
         let stream = self.stream.clone();
         metrics::counter!("kinesis_records_dropped_total", "stream" => stream, "by" => by)
-            .increment(records as u64);
+            .increment(records.len() as u64);
         if is_undecodable {
             return;
         }
-        for info in &self.infos.records[..records] {
+        for info in &self.infos.records[records] {
             let RecordInfo {
                 stream,
                 shard,
