@@ -1,5 +1,6 @@
 //! How a shard is read: its iterator, its records, and what their handling moves.
 
+pub(crate) mod aggregate;
 pub(crate) mod assignment;
 pub(crate) mod cursor;
 pub(crate) mod delivery;

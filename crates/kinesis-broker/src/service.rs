@@ -24,7 +24,7 @@ use aws_smithy_types::config_bag::ConfigBag;
 use aws_smithy_types::date_time::Format;
 
 use crate::error::{ServiceError, ServiceErrorKind};
-use crate::leasing::lineage::{Position, ShardInfo, Start};
+use crate::leasing::lineage::{self, Position, ShardInfo, Start};
 use crate::publisher::Published;
 
 /// How long one attempt of a call may take. GetRecords answers up to 10 MB, and a listing is repeated
@@ -273,6 +273,9 @@ fn put_result(result: PutRecordsResultEntry) -> Result<Published, ServiceError> 
 }
 
 fn shard_info(shard: Shard) -> ShardInfo {
+    let hash_keys = shard.hash_key_range.and_then(|range| {
+        lineage::HashKeyRange::read(&range.starting_hash_key, &range.ending_hash_key)
+    });
     let (starting, ending) = match shard.sequence_number_range {
         Some(range) => (range.starting_sequence_number, range.ending_sequence_number),
         None => (String::from("0"), None),
@@ -281,6 +284,7 @@ fn shard_info(shard: Shard) -> ShardInfo {
         id: shard.shard_id.into(),
         parent: shard.parent_shard_id.map(Into::into),
         adjacent_parent: shard.adjacent_parent_shard_id.map(Into::into),
+        hash_keys,
         starting_sequence_number: starting,
         ending_sequence_number: ending,
         ended_before_start: false,
@@ -377,6 +381,7 @@ impl Intercept for DateOfAnswer {
 mod tests {
     use aws_sdk_kinesis::error::ErrorMetadata;
     use aws_sdk_kinesis::operation::get_records::GetRecordsError;
+    use aws_sdk_kinesis::types::HashKeyRange;
     use aws_smithy_async::time::StaticTimeSource;
     use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
     use aws_smithy_types::body::SdkBody;
@@ -390,6 +395,22 @@ mod tests {
             .behavior_version_latest()
             .time_source(StaticTimeSource::new(noon));
         assert_eq!(Service::new(config).wall_clock(), noon);
+    }
+
+    #[test]
+    fn a_shard_is_listed_with_its_hash_keys_where_they_make_sense() {
+        let listed = |first: &str, last: &str| {
+            let range = HashKeyRange::builder()
+                .starting_hash_key(first)
+                .ending_hash_key(last)
+                .build();
+            let shard = Shard::builder()
+                .shard_id("0")
+                .hash_key_range(range.unwrap());
+            shard_info(shard.build().unwrap()).hash_keys
+        };
+        assert_eq!(listed("3", "7"), lineage::HashKeyRange::new(3, 7));
+        assert_eq!(listed("7", "3"), None);
     }
 
     fn refusal() -> HttpResponse {

@@ -65,8 +65,17 @@ impl Checkpoint {
     /// [pattern]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_SequenceNumberRange.html
     #[must_use]
     pub fn at(sequence_number: impl Into<String>) -> Self {
-        let text = sequence_number.into();
-        Self(Position::read(&text).unwrap_or_else(|| Position::Sequence(text.into())))
+        Self::from_shared(sequence_number.into().into())
+    }
+
+    /// The same as [`at`](Self::at), of a text that is shared already; does not copy it.
+    #[must_use]
+    pub fn from_shared(sequence_number: Arc<str>) -> Self {
+        if is_decimal(&sequence_number) {
+            return Self(Position::Sequence(sequence_number));
+        }
+        let position = Position::read(&sequence_number);
+        Self(position.unwrap_or(Position::Sequence(sequence_number)))
     }
 
     /// After one user record inside the aggregated record with this sequence number.
@@ -74,7 +83,7 @@ impl Checkpoint {
     /// User records are numbered from 0, in the order in which the aggregated record has them. After
     /// the last of them [`at`](Self::at) says more: the whole record is handled.
     ///
-    /// An `Arc<str>` is shared and not copied. What is no sequence number is taken together with
+    /// An `Arc<str>` is not copied. What is no sequence number is taken together with
     /// `sub`, as `at` would take the text of both.
     ///
     /// ```
@@ -289,7 +298,9 @@ mod tests {
             text in "(AT_TIMESTAMP|SHARD_END)?(.{0,40}|[0-9:]{0,8})",
             sub in subs(),
         ) {
-            for written in [Checkpoint::at(text.as_str()), Checkpoint::at_sub(text.as_str(), sub)] {
+            let at = Checkpoint::at(text.as_str());
+            prop_assert_eq!(&Checkpoint::from_shared(text.as_str().into()), &at);
+            for written in [at, Checkpoint::at_sub(text.as_str(), sub)] {
                 if let Ok(read) = written.to_string().parse::<Checkpoint>() {
                     prop_assert_eq!(read, written);
                 }
@@ -354,7 +365,8 @@ mod tests {
     fn a_clone_and_a_place_inside_share_the_sequence_number() {
         let number: Arc<str> = "42".into();
         let inside = Checkpoint::at_sub(Arc::clone(&number), 7);
-        for checkpoint in [&inside, &inside.clone()] {
+        let whole = Checkpoint::from_shared(Arc::clone(&number));
+        for checkpoint in [&whole, &inside, &inside.clone()] {
             assert!(Arc::ptr_eq(checkpoint.shared_sequence().unwrap(), &number));
         }
     }

@@ -39,7 +39,7 @@ use std::time::SystemTime;
 use lease_core::{Checkpoint, LeaseState};
 
 pub(crate) use self::history::History;
-pub(crate) use self::listing::{Listing, ShardInfo};
+pub(crate) use self::listing::{HashKeyRange, Listing, ShardInfo, hash_key};
 use crate::sabotage::{self, Sabotage};
 
 /// Where a shard without a checkpoint opens, as the user configured it.

@@ -13,6 +13,8 @@ pub(crate) struct ShardInfo {
     pub(crate) parent: Option<Arc<str>>,
     /// The second of the two shards that were merged into this one.
     pub(crate) adjacent_parent: Option<Arc<str>>,
+    /// Which hash keys belong to the shard; `None` where the listing does not say.
+    pub(crate) hash_keys: Option<HashKeyRange>,
     /// No record of the shard has a smaller sequence number.
     pub(crate) starting_sequence_number: String,
     /// No record of the shard has a greater sequence number; `None` while the shard is open.
@@ -43,6 +45,42 @@ impl ShardInfo {
         };
         is_ordered(after_start) && is_ordered(before_end)
     }
+}
+
+/// The [hash keys][range] that belong to one shard, from the first to the last.
+///
+/// [range]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_HashKeyRange.html
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HashKeyRange {
+    first: u128,
+    last: u128,
+}
+
+impl HashKeyRange {
+    /// `None` for a range that is empty, which no shard has: something is wrong with it.
+    pub(crate) fn new(first: u128, last: u128) -> Option<Self> {
+        (first <= last).then_some(Self { first, last })
+    }
+
+    /// The range of two texts as `ListShards` has them.
+    pub(crate) fn read(first: &str, last: &str) -> Option<Self> {
+        Self::new(hash_key(first)?, hash_key(last)?)
+    }
+
+    pub(crate) fn contains(self, hash_key: u128) -> bool {
+        (self.first..=self.last).contains(&hash_key)
+    }
+
+    /// Whether the shard is the only one of its stream.
+    pub(crate) fn is_everything(self) -> bool {
+        (self.first, self.last) == (0, u128::MAX)
+    }
+}
+
+/// The hash key of its text: a decimal number below 2<sup>128</sup>.
+pub(crate) fn hash_key(text: &str) -> Option<u128> {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_decimal.then(|| text.parse().ok())?
 }
 
 /// Compares two sequence numbers, which have more digits than any integer type; `None` if one of
@@ -117,5 +155,35 @@ impl Listing {
     /// listing was taken so early in a resharding that it has no ending sequence number yet.
     pub(super) fn is_open(&self, shard: &ShardInfo) -> bool {
         shard.ending_sequence_number.is_none() && self.children(&shard.id).is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_of_a_range_of_hash_keys_belong_to_the_shard() {
+        let shard = HashKeyRange::read("10", "20").unwrap();
+        for (hash_key, is_here) in [(9, false), (10, true), (20, true), (21, false)] {
+            assert_eq!(shard.contains(hash_key), is_here, "{hash_key}");
+        }
+        assert!(!shard.is_everything());
+        let whole = HashKeyRange::read("0", "340282366920938463463374607431768211455");
+        assert!(whole.unwrap().is_everything());
+    }
+
+    #[test]
+    fn what_is_no_range_of_hash_keys_says_nothing_of_the_shard() {
+        let texts = [
+            ("", "20"),
+            ("10", ""),
+            ("+1", "20"),
+            ("20", "10"),
+            ("0", "340282366920938463463374607431768211456"),
+        ];
+        for (first, last) in texts {
+            assert_eq!(HashKeyRange::read(first, last), None, "{first} {last}");
+        }
     }
 }

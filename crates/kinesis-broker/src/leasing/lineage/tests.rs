@@ -41,6 +41,7 @@ impl Stream {
             id: id.into(),
             parent: parents.first().map(|&parent| parent.into()),
             adjacent_parent: parents.get(1).map(|&parent| parent.into()),
+            hash_keys: None,
             starting_sequence_number: NUMBERS.0.to_owned(),
             ending_sequence_number: None,
             ended_before_start: false,

@@ -101,6 +101,7 @@ async fn tenure_of(store: Arc<dyn LeaseStore>, listed: &[&str]) -> Tenure {
         id: Arc::from(*id),
         parent: None,
         adjacent_parent: None,
+        hash_keys: None,
         starting_sequence_number: "0".to_owned(),
         ending_sequence_number: None,
         ended_before_start: false,

@@ -294,6 +294,7 @@ impl World {
                     id: id(place),
                     parent: shard.parents.first().map(|&parent| id(parent)),
                     adjacent_parent: shard.parents.get(1).map(|&parent| id(parent)),
+                    hash_keys: None,
                     starting_sequence_number: sequence_number(shard.started),
                     ending_sequence_number: shard.closed.map(sequence_number),
                     ended_before_start: match self.start {
