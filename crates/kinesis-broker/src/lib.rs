@@ -45,6 +45,7 @@
 //! | counter | labels | what it counts |
 //! | --- | --- | --- |
 //! | `kinesis_records_dropped_total` | `stream`; `by`: `handler` or `undecodable` | records that were settled without having been handled |
+//! | `kinesis_records_skipped_total` | `stream` | records inside aggregated ones that belong to other shards; see below |
 //! | `kinesis_dead_letters_total` | `stream`: the one that they were read from | records that were stored among the dead letters |
 //! | `kinesis_records_published_total` | `stream` | records that were stored |
 //! | `kinesis_bytes_published_total` | `stream` | their bytes, partition keys included |

@@ -176,8 +176,13 @@ impl Service {
             Position::AtTimestamp(moment) => request
                 .shard_iterator_type(ShardIteratorType::AtTimestamp)
                 .timestamp(DateTime::from(*moment)),
+            // Inside an aggregated record: the whole of it comes once more.
             Position::After(checkpoint) => request
-                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                .shard_iterator_type(if checkpoint.sub_sequence().is_some() {
+                    ShardIteratorType::AtSequenceNumber
+                } else {
+                    ShardIteratorType::AfterSequenceNumber
+                })
                 .set_starting_sequence_number(checkpoint.sequence().map(str::to_owned)),
         };
         let date = DateOfAnswer::default();

@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn the_default_doubles_from_100_ms_up_to_5_s_and_is_halved_at_most() {
+    fn the_default_is_drawn_from_100_ms_up_to_5_s_and_doubles() {
         let policy = RetryPolicy::default();
         let pauses: Vec<_> = (1..9).map(|n| policy.pause(n, 0.0).as_millis()).collect();
-        assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
-        assert_eq!(policy.pause(1, 1.0), Duration::from_millis(50));
+        assert_eq!(pauses, [200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+        assert_eq!(policy.pause(1, 1.0), Duration::from_millis(100));
         assert!(!policy.is_last(u32::MAX));
     }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::KinesisError;
 use crate::leasing::Leases;
 use crate::leasing::keeper::Keeper;
-use crate::leasing::lineage::{Lineage, Listing, Position, Standing, Warning};
+use crate::leasing::lineage::{HashKeyRange, Lineage, Listing, Position, Standing, Warning};
 use crate::leasing::tenure::Tenure;
 use crate::reading::cursor::Pace;
 use crate::reading::feed::Budget;
@@ -177,6 +177,7 @@ impl Assignment {
         let states: HashMap<Arc<str>, LeaseState> = ids.into_iter().zip(states).collect();
         match self.lineage.standing(shard, |id| states.get(id)) {
             Some(Standing::Readable { open_at, warnings }) => Ok(Some(Opening {
+                hash_keys: info.hash_keys,
                 at: open_at,
                 write_first: warnings.iter().find_map(overwrites),
             })),
@@ -191,6 +192,8 @@ impl Assignment {
 
 /// Where a shard opens.
 pub(super) struct Opening {
+    /// What the shard owns, where the listing says so.
+    pub(super) hash_keys: Option<HashKeyRange>,
     pub(super) at: Position,
     /// The position to write before the first record is handed over, instead of the one in the store.
     pub(super) write_first: Option<Checkpoint>,

@@ -205,7 +205,9 @@ impl Cursor {
         self.ended = fetched.next.is_none();
         self.iterator = fetched.next;
         let last = fetched.records.last()?;
-        self.at = Position::After(Checkpoint::at(last.sequence_number.as_str()));
+        self.at = Position::After(Checkpoint::from_shared(
+            last.sequence_number.as_str().into(),
+        ));
         Some(Event::Batch {
             records: fetched.records,
             millis_behind: fetched.millis_behind,

@@ -4,13 +4,17 @@
 //! bytes for each shard, and by bytes for all shards of a subscription together.
 
 use std::collections::VecDeque;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec;
 
 use aws_sdk_kinesis::types::Record;
+use lease_core::Checkpoint;
 
-use crate::reading::record::Item;
+use crate::leasing::lineage::HashKeyRange;
+use crate::reading::aggregate::{self, UserRecords};
+use crate::reading::record::{Item, size};
 
 /// Records that a read may bring where all shards together hold as much as they may, so that none of them starves.
 const FEW: i32 = 100;
@@ -113,10 +117,24 @@ pub(crate) enum Appetite {
 #[derive(Debug)]
 pub(crate) struct Feed {
     budget: Budget,
+    shard: Shard,
     batches: VecDeque<Batch>,
+    /// The record that is being taken apart, and what is left of it.
+    opened: Option<(Item, Peekable<UserRecords>)>,
+    /// The checkpoint that the shard was opened at, where it lies inside an aggregated record.
+    inside: Option<Checkpoint>,
     /// Records that were fetched, and are neither handed over nor forgotten.
     records: usize,
     bytes: usize,
+}
+
+/// Which shard it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Shard {
+    pub(crate) stream: Arc<str>,
+    pub(crate) id: Arc<str>,
+    /// What it owns; `None` where the service did not say, and every record is taken for its own.
+    pub(crate) hash_keys: Option<HashKeyRange>,
 }
 
 #[derive(Debug)]
@@ -126,10 +144,15 @@ struct Batch {
 }
 
 impl Feed {
-    pub(crate) fn new(budget: Budget) -> Self {
+    /// Nothing yet, of a shard that is opened at this checkpoint.
+    pub(crate) fn new(budget: Budget, shard: Shard, opened_at: Option<&Checkpoint>) -> Self {
+        let inside = opened_at.filter(|at| at.sub_sequence().is_some());
         Self {
             budget,
+            shard,
             batches: VecDeque::new(),
+            opened: None,
+            inside: inside.cloned(),
             records: 0,
             bytes: 0,
         }
@@ -164,21 +187,78 @@ impl Feed {
         });
     }
 
-    /// The next record of the shard. It counts as held until it is [let go](Self::let_go).
+    /// The next record of the shard, out of an aggregated one too. It counts as held until it is
+    /// [let go](Self::let_go).
     pub(crate) fn pop(&mut self) -> Option<Item> {
         loop {
-            let batch = self.batches.front_mut()?;
-            if let Some(record) = batch.records.next() {
-                return Some(Item::of(record, batch.millis_behind));
+            if let Some((record, parts)) = &mut self.opened {
+                if let Some(part) = parts.next() {
+                    return Some(record.part(part));
+                }
+                self.opened = None;
             }
-            self.batches.pop_front();
+            let batch = self.batches.front_mut()?;
+            let Some(record) = batch.records.next() else {
+                self.batches.pop_front();
+                continue;
+            };
+            let record = Item::of(record, batch.millis_behind);
+            if let Some(whole) = self.take_apart(record) {
+                return Some(whole);
+            }
         }
+    }
+
+    /// Opens an aggregated record; gives back any other.
+    fn take_apart(&mut self, record: Item) -> Option<Item> {
+        let inside = self.inside.take();
+        let Shard {
+            stream,
+            id,
+            hash_keys,
+        } = &self.shard;
+        let aggregate = match aggregate::unpack(record.payload(), *hash_keys) {
+            Ok(Some(aggregate)) => aggregate,
+            Ok(None) => return Some(record),
+            Err(damage) => {
+                tracing::warn!(
+                    stream = &**stream,
+                    shard = &**id,
+                    sequence_number = record.sequence_number(),
+                    %damage,
+                    "a record begins like an aggregated one and is none; it is handed over as it is"
+                );
+                return Some(record);
+            }
+        };
+        let skipped = aggregate.skipped();
+        if skipped > 0 {
+            let labels = [("stream", stream.to_string())];
+            metrics::counter!("kinesis_records_skipped_total", &labels).increment(skipped);
+            tracing::debug!(
+                stream = &**stream,
+                shard = &**id,
+                sequence_number = record.sequence_number(),
+                skipped,
+                "an aggregated record has records of other shards, whose producer sends them again"
+            );
+        }
+        let inside = inside.filter(|inside| inside.sequence() == Some(record.sequence_number()));
+        let after = inside.and_then(|inside| inside.sub_sequence());
+        let number: Arc<str> = record.sequence_number().into();
+        let mut parts = aggregate.user_records(number, after).peekable();
+        match parts.peek() {
+            Some(_) => self.opened = Some((record, parts)),
+            // Whoever settles the next record settles this one.
+            None => self.let_go(&record),
+        }
+        None
     }
 
     /// Notes that a record is in a handler.
     pub(crate) fn let_go(&mut self, item: &Item) {
+        let Some(bytes) = item.frees else { return };
         self.records -= 1;
-        let bytes = item.size();
         self.bytes -= bytes;
         self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -194,6 +274,8 @@ impl Feed {
         self.bytes = 0;
         self.records = 0;
         self.batches.clear();
+        self.opened = None;
+        self.inside = None;
     }
 
     /// The last record that was fetched.
@@ -208,11 +290,6 @@ impl Drop for Feed {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-/// What a record counts for: the service counts its key too.
-fn size(record: &Record) -> usize {
-    record.data.as_ref().len() + record.partition_key.as_ref().map_or(0, String::len)
 }
 
 #[cfg(test)]
@@ -233,6 +310,15 @@ mod tests {
         sizes.iter().enumerate().map(record).collect()
     }
 
+    fn feed(budget: Budget) -> Feed {
+        let shard = Shard {
+            stream: "inventory".into(),
+            id: "shardId-000000000000".into(),
+            hash_keys: None,
+        };
+        Feed::new(budget, shard, None)
+    }
+
     fn handed_over(feed: &mut Feed, count: usize) {
         for _ in 0..count {
             let item = feed.pop().unwrap();
@@ -243,7 +329,7 @@ mod tests {
     #[test]
     fn a_shard_is_read_ahead_until_one_of_its_limits_is_reached() {
         let limits = Prefetch::default().records(3).bytes(100);
-        let mut feed = Feed::new(Budget::new(limits));
+        let mut feed = feed(Budget::new(limits));
         assert_eq!(feed.appetite(), Some(Appetite::Any));
         feed.push(records(&[10, 10]), 0);
         assert_eq!(feed.appetite(), Some(Appetite::Any));
@@ -260,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_record_that_waits_for_a_lane_still_counts() {
-        let mut feed = Feed::new(Budget::new(Prefetch::default().records(1)));
+        let mut feed = feed(Budget::new(Prefetch::default().records(1)));
         feed.push(records(&[10]), 0);
         let parked = feed.pop().unwrap();
         assert_eq!(feed.appetite(), None);
@@ -272,8 +358,8 @@ mod tests {
     #[test]
     fn the_shards_of_a_subscription_hold_no_more_together_than_they_may_and_none_starves() {
         let budget = Budget::new(Prefetch::default().total_bytes(50));
-        let mut slow = Feed::new(budget.clone());
-        let mut other = Feed::new(budget.clone());
+        let mut slow = feed(budget.clone());
+        let mut other = feed(budget.clone());
         slow.push(records(&[30, 30]), 0);
         assert_eq!(slow.appetite(), None);
         assert_eq!(other.appetite(), Some(Appetite::Few(FEW)), "holds nothing");
@@ -286,7 +372,7 @@ mod tests {
 
     #[test]
     fn without_reading_ahead_a_shard_is_read_once_nothing_of_it_is_left() {
-        let mut feed = Feed::new(Budget::new(Prefetch::none()));
+        let mut feed = feed(Budget::new(Prefetch::none()));
         assert_eq!(feed.appetite(), Some(Appetite::Any));
         feed.push(records(&[10, 10]), 0);
         assert_eq!(feed.appetite(), None);

@@ -22,7 +22,7 @@ use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
 use crate::reading::cursor::{Cursor, Event};
 use crate::reading::delivery::{Delivery, With};
-use crate::reading::feed::Feed;
+use crate::reading::feed::{Feed, Shard};
 use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
 use crate::reading::lanes::{Lane, LaneKey, Lanes};
@@ -105,6 +105,16 @@ enum Woken {
 impl Reader {
     pub(super) fn new(given: Assignment, tenure: Tenure, opening: Opening) -> Self {
         let concurrency = given.terms.concurrency;
+        let shard = Shard {
+            stream: Arc::clone(&given.stream),
+            id: Arc::clone(given.key.shared_shard()),
+            hash_keys: opening.hash_keys,
+        };
+        let opened_at = match &opening.at {
+            Position::After(checkpoint) => Some(checkpoint),
+            _ => None,
+        };
+        let feed = Feed::new(given.budget, shard, opened_at);
         let mut reader = Self {
             cursor: Cursor::new(
                 given.service,
@@ -133,7 +143,7 @@ impl Reader {
             awaits_writing: false,
             awaits_each: concurrency.get() == 1 && given.terms.checkpoint_every.is_none(),
             watermark: Watermark::new(),
-            feed: Feed::new(given.budget),
+            feed,
             lanes: Lanes::new(concurrency),
             ready: VecDeque::new(),
             pausing: BTreeMap::new(),
@@ -315,13 +325,13 @@ impl Reader {
         }
         if self.overtakes() {
             let item = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(item.position());
+            let ticket = self.watermark.hand_out(item.position.clone());
             let lane = self.lanes.enter_any();
             return Some(self.in_hand(lane, item, ticket));
         }
         while self.lanes.has_room() {
             let item = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(item.position());
+            let ticket = self.watermark.hand_out(item.position.clone());
             let entered = if self.lanes.tells_keys_apart() {
                 let key = LaneKey::of(&item.partition_key);
                 self.lanes.enter(key, (item, ticket))
@@ -350,10 +360,15 @@ impl Reader {
             && let Some(item) = self.feed.pop()
         {
             self.feed.let_go(&item);
-            let ticket = self.watermark.hand_out(item.position());
+            let ticket = self.watermark.hand_out(item.position.clone());
             batch.push(item, ticket);
         }
         let is_complete = batch.len() >= most || self.last.is_some() || until <= Instant::now();
+        if batch.is_empty() {
+            // What was left is of other shards.
+            self.spare.push(batch);
+            return None;
+        }
         if !is_complete {
             self.gathering = Some((batch, until));
             return None;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use lease_core::{Checkpoint, Holder};
 
 use crate::StartPosition;
+use crate::reading::aggregate::UserRecord;
 use crate::reading::seek::Seeker;
 
 /// Where a record comes from; a handler finds it in [`Context::get`](rstream::Context::get).
@@ -141,12 +142,19 @@ pub(crate) struct Item {
     arrived_at: SystemTime,
     payload: Bytes,
     millis_behind: u64,
+    /// The checkpoint of a shard that was read up to it.
+    pub(crate) position: Checkpoint,
+    /// How many of the bytes that were read are done with once it is in a handler; `None` where it is not the last of
+    /// its record.
+    pub(crate) frees: Option<usize>,
 }
 
 impl Item {
-    /// What the service answered, in a read that was so far behind the tip. Nothing of it is copied.
+    /// What the service answered, in a read that was so far behind the tip. Nothing of the payload is copied.
     pub(crate) fn of(record: Record, millis_behind: u64) -> Self {
+        let frees = size(&record);
         Self {
+            position: Checkpoint::from_shared(record.sequence_number.as_str().into()),
             sequence_number: record.sequence_number,
             sub_sequence_number: None,
             partition_key: record.partition_key.unwrap_or_default(),
@@ -156,18 +164,37 @@ impl Item {
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             payload: record.data.into_inner().into(),
             millis_behind,
+            frees: Some(frees),
         }
     }
 
-    /// The checkpoint of a shard that was read up to this record.
-    pub(crate) fn position(&self) -> Checkpoint {
-        Checkpoint::at(self.sequence_number.as_str())
+    pub(crate) fn payload(&self) -> &Bytes {
+        &self.payload
     }
 
-    /// What it counts for: the service counts its key too.
-    pub(crate) fn size(&self) -> usize {
-        self.payload.len() + self.partition_key.len()
+    pub(crate) fn sequence_number(&self) -> &str {
+        &self.sequence_number
     }
+
+    /// One of the records that were packed into this one.
+    pub(crate) fn part(&self, user: UserRecord) -> Self {
+        let is_last = user.checkpoint.sub_sequence().is_none();
+        Self {
+            sequence_number: self.sequence_number.clone(),
+            sub_sequence_number: Some(user.sub_sequence),
+            partition_key: user.partition_key.as_ref().to_owned(),
+            arrived_at: self.arrived_at,
+            payload: user.data,
+            millis_behind: self.millis_behind,
+            position: user.checkpoint,
+            frees: self.frees.filter(|_| is_last),
+        }
+    }
+}
+
+/// What a record counts for: the service counts its key too.
+pub(crate) fn size(record: &Record) -> usize {
+    record.data.as_ref().len() + record.partition_key.as_ref().map_or(0, String::len)
 }
 
 /// On the wire it is a binary fraction of seconds, which is off by some nanoseconds.
