@@ -40,6 +40,8 @@ const SLOW_STREAM: Duration = Duration::from_secs(1);
 const OUT_OF_TOUCH: Duration = Duration::from_secs(6);
 /// Asks, and rows to forget, under way at once.
 const CALLS_AT_ONCE: usize = 32;
+/// How often a start that takes long says how far it is.
+const LONG_START: Duration = Duration::from_secs(5);
 /// How long a reader may take to give its lease back once the shutdown's limit has ended its handler.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
@@ -96,8 +98,37 @@ pub(crate) struct Coordinator {
     in_touch_at: Instant,
     /// From when on expired leases are taken.
     takes_over_from: Instant,
-    /// Who waits for the first listing, and the shards that it still waits for.
-    starting: Option<(oneshot::Sender<()>, HashSet<LeaseKey>)>,
+    starting: Option<Starting>,
+}
+
+/// The start, until every shard that the first listing took had its first try to open.
+struct Starting {
+    started: oneshot::Sender<()>,
+    /// The shards that have not had it.
+    waits_for: HashSet<LeaseKey>,
+    taken: usize,
+    since: Instant,
+    /// When to say how far it is.
+    tell_at: Instant,
+}
+
+impl Starting {
+    fn new(started: oneshot::Sender<()>) -> Self {
+        let now = Instant::now();
+        Self {
+            started,
+            waits_for: HashSet::new(),
+            taken: 0,
+            since: now,
+            tell_at: now + LONG_START,
+        }
+    }
+
+    fn tell(&mut self) {
+        let (opened, taken) = (self.taken - self.waits_for.len(), self.taken);
+        tracing::info!(opened, taken, since = ?self.since.elapsed(), "starting: shards are being opened");
+        self.tell_at = Instant::now() + LONG_START;
+    }
 }
 
 impl Coordinator {
@@ -152,7 +183,7 @@ impl Coordinator {
             early_at: None,
             in_touch_at: now,
             takes_over_from: now,
-            starting: Some((started, HashSet::new())),
+            starting: Some(Starting::new(started)),
         }
     }
 
@@ -163,11 +194,11 @@ impl Coordinator {
                 .early_at
                 .unwrap_or(self.regular_at)
                 .min(self.regular_at);
-            let wake_at = self
-                .readers
-                .next_decline()
-                .unwrap_or(listing_at)
-                .min(listing_at);
+            let tell_at = self.starting.as_ref().map(|starting| starting.tell_at);
+            let wake_at = [self.readers.next_decline(), tell_at]
+                .into_iter()
+                .flatten()
+                .fold(listing_at, Instant::min);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -190,6 +221,11 @@ impl Coordinator {
                 }
                 () = sleep_until(wake_at) => {
                     self.readers.decline_overdue();
+                    if let Some(starting) = &mut self.starting
+                        && starting.tell_at <= Instant::now()
+                    {
+                        starting.tell();
+                    }
                     if Instant::now() >= listing_at {
                         tokio::select! {
                             biased;
@@ -262,8 +298,8 @@ impl Coordinator {
     }
 
     fn opened(&mut self, key: &LeaseKey) {
-        if let Some((_, waits_for)) = &mut self.starting {
-            waits_for.remove(key);
+        if let Some(starting) = &mut self.starting {
+            starting.waits_for.remove(key);
         }
         self.started();
     }
@@ -271,10 +307,16 @@ impl Coordinator {
     /// Says so once the first listing is done and everything that it took is open.
     fn started(&mut self) {
         if self.streams.iter().all(Stream::had_its_turn)
-            && let Some((started, _)) = self.starting.take_if(|(_, waits_for)| waits_for.is_empty())
+            && let Some(starting) = self
+                .starting
+                .take_if(|starting| starting.waits_for.is_empty())
         {
+            if starting.since.elapsed() > LONG_START {
+                let Starting { taken, since, .. } = starting;
+                tracing::info!(taken, since = ?since.elapsed(), "started");
+            }
             // Whoever started the broker may have given up on it.
-            let _ = started.send(());
+            let _ = starting.started.send(());
         }
     }
 
@@ -376,8 +418,9 @@ impl Coordinator {
             let Some(stream) = self.streams.iter().find(|stream| stream.has(&key)) else {
                 continue;
             };
-            if let Some((_, waits_for)) = &mut self.starting {
-                waits_for.insert(key.clone());
+            if let Some(starting) = &mut self.starting {
+                starting.waits_for.insert(key.clone());
+                starting.taken += 1;
             }
             self.readers.start(key, stream);
         }

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod aggregated;
 mod any_history;
 mod balance;
 mod checkpointing;

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use kinesis_broker::{KinesisBroker, KinesisError, KinesisStream};
-use kinesis_sim::KinesisSim;
+use kinesis_sim::{Fault, KinesisSim, Operation};
 use rstream::broker::{
     self, BoxFuture, Broker, Connection, InProcess, Reports, Source, Subscription,
 };
 use rstream::testing::TestApp;
 use rstream::{AppError, AppInfo, Context, Handle, HandlerOutcome, RustStream, Scope, subscriber};
 
-use crate::support::STREAM;
+use tracing::Level;
+
+use crate::support::{Fleet, Logs, STREAM};
 
 struct Ignore;
 
@@ -266,4 +268,23 @@ async fn a_store_or_a_stream_that_fails_does_not_fail_the_start() {
     let sim = KinesisSim::new();
     let running = app(KinesisBroker::from_config(&sim.sdk_config())).start();
     running.await.unwrap().shutdown().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_takes_long_says_how_far_it_is() {
+    let logs = Logs::start();
+    let fleet = Fleet::of_shards(3);
+    let slow = Fault::delay(Duration::from_secs(8))
+        .on(Operation::GetShardIterator)
+        .shard("shardId-000000000002");
+    fleet.sim.inject(slow.always());
+    let instance = fleet.instance("a").start().await;
+    let said = logs.at(Level::INFO, "shards are being opened");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("opened=2") && said[0].contains("taken=3"),
+        "{said:?}"
+    );
+    assert_eq!(logs.at(Level::INFO, "started").len(), 1);
+    instance.kill();
 }

@@ -14,10 +14,11 @@ use crate::leasing::LEASE;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Notes when what was renewed; each call takes a second.
+/// Notes when what was renewed; each call takes a while.
 #[derive(Debug, Default)]
 struct Slow {
     inner: MemoryLeaseStore,
+    takes: Duration,
     renewed: Mutex<Vec<(Instant, String)>>,
     fails: AtomicBool,
 }
@@ -41,7 +42,7 @@ impl LeaseStore for Slow {
     ) -> Result<Renewal, LeaseError> {
         let call = (Instant::now(), key.shard().to_owned());
         self.renewed.lock().unwrap().push(call);
-        sleep(SECOND).await;
+        sleep(self.takes).await;
         if self.fails.load(Ordering::Relaxed) {
             return Err(LeaseError::unavailable("out of reach"));
         }
@@ -74,7 +75,14 @@ struct Kept {
 
 impl Kept {
     fn new() -> Self {
-        let store = Arc::new(Slow::default());
+        Self::on_a_store_that_takes(SECOND)
+    }
+
+    fn on_a_store_that_takes(takes: Duration) -> Self {
+        let store = Arc::new(Slow {
+            takes,
+            ..Slow::default()
+        });
         let leases = Leases::new(Arc::clone(&store) as _, "a");
         let (asked_sender, asked) = mpsc::unbounded_channel();
         let keeper = Keeper::start(leases, Reports::default(), asked_sender, 7);
@@ -169,6 +177,36 @@ async fn leases_acquired_in_one_moment_are_renewed_all_through_the_period() {
     }
     assert!(windows.values().all(|count| *count <= 20), "{windows:?}");
     assert!(leases.iter().all(Lease::is_firm));
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewals_of_five_thousand_leases_come_evenly_and_each_in_its_period() {
+    let kept = Kept::on_a_store_that_takes(Duration::from_millis(20));
+    let mut leases = Vec::new();
+    for n in 0..5_000 {
+        leases.push(kept.keep(&n.to_string(), Duration::ZERO).await);
+    }
+    let began = Instant::now();
+    sleep(12 * SECOND).await;
+    let mut windows = BTreeMap::<_, usize>::new();
+    for (at, _) in kept.renewed() {
+        *windows.entry((at - began).as_millis() / 100).or_default() += 1;
+    }
+    // 167 are due in a tenth of a second.
+    let whole: Vec<_> = windows.into_values().skip(1).take(118).collect();
+    assert!(
+        whole.iter().all(|count| (100..=250).contains(count)),
+        "{whole:?}"
+    );
+    let deadlines: Vec<_> = leases
+        .iter()
+        .map(|lease| lease.grasp.borrow().deadline)
+        .collect();
+    let soon = Instant::now() + Duration::from_secs(6);
+    assert!(
+        deadlines.iter().all(|deadline| *deadline > soon),
+        "each was renewed within its period"
+    );
 }
 
 #[tokio::test(start_paused = true)]
