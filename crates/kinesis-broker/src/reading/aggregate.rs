@@ -1,7 +1,7 @@
 //! What one aggregated record holds: its user records, which of them belong to the shard that it was read from, and
 //! which checkpoint stands for each.
 //!
-//! Producers pack many user records into one record to pay for fewer; [`format`] is how. A user record keeps its own
+//! Producers pack many user records into one record to pay for fewer; [`mod@format`] is how. A user record keeps its own
 //! partition key. Its number, from 0, is its place among all that the aggregate has, wherever they belong.
 //!
 //! # Which user records belong to the shard
