@@ -108,6 +108,11 @@ impl<T> Delivery<T> {
         self.tags.is_empty()
     }
 
+    /// The tag of the first record that is not settled.
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.tags.front()
+    }
+
     /// Whether the handler was given it before.
     pub(crate) fn was_tried(&self) -> bool {
         self.attempt > 0

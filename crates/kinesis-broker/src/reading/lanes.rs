@@ -10,6 +10,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::num::NonZeroUsize;
 
+/// How many records may be parked for each lane. It bounds how far the newest record in hand is ahead of the oldest
+/// one, and so what is handled twice after a crash and what has to be handled before a shard is given up.
+const PARKED_FOR_EACH: usize = 8;
+
 /// What a partition key comes to here. Two keys that come to the same are treated as one, which costs them
 /// nothing but their concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +38,7 @@ pub(crate) struct Lanes<T> {
     taken: usize,
     /// The keys that have a record in hand, and the records parked behind it.
     parked: HashMap<LaneKey, VecDeque<T>, BuildHasherDefault<DefaultHasher>>,
+    parked_count: usize,
 }
 
 impl<T> Lanes<T> {
@@ -42,12 +47,13 @@ impl<T> Lanes<T> {
             width: width.get(),
             taken: 0,
             parked: HashMap::default(),
+            parked_count: 0,
         }
     }
 
-    /// Whether another record can be in hand.
+    /// Whether another record can be in hand, or be looked at to see whether it can.
     pub(crate) fn has_room(&self) -> bool {
-        self.taken < self.width
+        self.taken < self.width && self.parked_count < self.width.saturating_mul(PARKED_FOR_EACH)
     }
 
     /// Whether records are told apart by their keys: not, where only one is in hand at a time.
@@ -66,6 +72,7 @@ impl<T> Lanes<T> {
     pub(crate) fn enter(&mut self, key: LaneKey, record: T) -> Option<(Lane, T)> {
         if let Some(parked) = self.parked.get_mut(&key) {
             parked.push_back(record);
+            self.parked_count += 1;
             return None;
         }
         self.parked.insert(key, VecDeque::new());
@@ -84,7 +91,10 @@ impl<T> Lanes<T> {
             next
         });
         match next {
-            Some(record) => Some((lane, record)),
+            Some(record) => {
+                self.parked_count -= 1;
+                Some((lane, record))
+            }
             None => {
                 self.taken -= 1;
                 None
@@ -96,6 +106,7 @@ impl<T> Lanes<T> {
     pub(crate) fn clear(&mut self) {
         self.taken = 0;
         self.parked.clear();
+        self.parked_count = 0;
     }
 }
 
@@ -145,6 +156,20 @@ mod tests {
         let _second = lanes.enter(key(2), ()).unwrap();
         assert!(!lanes.has_room());
         assert!(lanes.leave(first).is_none());
+        assert!(lanes.has_room());
+    }
+
+    #[test]
+    fn a_hot_key_parks_so_many_and_no_more() {
+        let mut lanes = lanes(2);
+        let (first, _) = lanes.enter(key(1), 0).unwrap();
+        let mut parked = 0;
+        while lanes.has_room() {
+            assert!(lanes.enter(key(1), 0).is_none());
+            parked += 1;
+        }
+        assert_eq!(parked, 16);
+        let (_second, _) = lanes.leave(first).unwrap();
         assert!(lanes.has_room());
     }
 

@@ -238,12 +238,23 @@ impl Reader {
         }
     }
 
-    /// Whether, ordered to leave, nothing is in hand that has to be settled first. A record that was tried and is
-    /// to be retried has to be, unless the reader is to stop.
+    /// Whether, ordered to leave, nothing has to be settled first.
     fn is_quiet(&self, order: Order) -> bool {
-        let is_retrying = !self.pausing.is_empty() || self.ready.iter().any(was_tried);
-        let is_settled = self.in_flight.is_empty() && (order == Order::Stop || !is_retrying);
-        is_settled || sabotage::is(Sabotage::ReleaseBeforeSettle)
+        let is_done = self.in_flight.is_empty()
+            && (order == Order::Stop || self.pausing.is_empty())
+            && !self
+                .ready
+                .iter()
+                .any(|record| self.has_to_be_settled(record, order));
+        is_done || sabotage::is(Sabotage::ReleaseBeforeSettle)
+    }
+
+    /// Whether a record that is ready is handed over though the reader was ordered to leave: it has failed before and
+    /// the reader is not to stop, or one behind it is settled, which whoever reads on would handle again.
+    fn has_to_be_settled(&self, record: &InHand, order: Order) -> bool {
+        let is_retried = order == Order::HandOver && record.delivery.was_tried();
+        let ticket = record.delivery.first();
+        is_retried || ticket.is_some_and(|ticket| self.watermark.has_settled_behind(ticket))
     }
 
     /// Whether everything that was read is settled.
@@ -302,19 +313,19 @@ impl Reader {
                     || ((is_gathering || !self.feed.is_empty()) && self.lanes.has_room())
                     || self.overtakes()
             }
-            Order::HandOver => self.ready.iter().any(was_tried),
-            Order::Stop => false,
+            Order::HandOver | Order::Stop => {
+                let mut ready = self.ready.iter();
+                ready.any(|record| self.has_to_be_settled(record, order))
+            }
         }
     }
 
     /// The next record to hand over: of those that are ready, or else of those that were read. Under an order to
-    /// leave only what was tried before is tried again.
+    /// leave only what [has to be settled](Self::has_to_be_settled).
     fn next(&mut self, order: Order) -> Option<InHand> {
-        if order == Order::Stop {
-            return None;
-        }
-        if order == Order::HandOver {
-            let place = self.ready.iter().position(was_tried)?;
+        if order != Order::Read {
+            let mut ready = self.ready.iter();
+            let place = ready.position(|record| self.has_to_be_settled(record, order))?;
             return self.ready.remove(place);
         }
         if let Some(next) = self.ready.pop_front() {
@@ -664,8 +675,4 @@ impl Reader {
             .filter(|_| sabotage::is(Sabotage::CheckpointAhead));
         newest.map(Checkpoint::at)
     }
-}
-
-fn was_tried(record: &InHand) -> bool {
-    record.delivery.was_tried()
 }

@@ -27,6 +27,8 @@ pub(crate) struct Watermark<P> {
     ring: VecDeque<Slot<P>>,
     /// How many records lie before the ring: the number of the record at its front.
     passed: u64,
+    /// One behind the newest record that is settled, wherever it is.
+    settled_before: u64,
     /// The last record before the ring.
     position: Option<P>,
     in_flight: usize,
@@ -56,6 +58,7 @@ impl<P> Watermark<P> {
             id: WATERMARKS.fetch_add(1, Ordering::Relaxed),
             ring: VecDeque::new(),
             passed: 0,
+            settled_before: 0,
             position: None,
             in_flight: 0,
         }
@@ -86,6 +89,7 @@ impl<P> Watermark<P> {
         let place = usize::try_from(ticket.record.checked_sub(self.passed)?).ok()?;
         self.ring.get_mut(place)?.settled = true;
         self.in_flight -= 1;
+        self.settled_before = self.settled_before.max(ticket.record + 1);
         if place > 0 {
             return None;
         }
@@ -94,6 +98,11 @@ impl<P> Watermark<P> {
             self.passed += 1;
         }
         self.position.as_ref()
+    }
+
+    /// Whether a record behind the ticket's is settled, which is handled again unless the ticket's is settled too.
+    pub(crate) fn has_settled_behind(&self, ticket: &Ticket) -> bool {
+        ticket.watermark == self.id && ticket.record < self.settled_before
     }
 
     /// The last record of the settled prefix; `None` before the first record has settled.
@@ -143,7 +152,11 @@ mod tests {
         assert_eq!(watermark.settle(second), None);
         assert_eq!(watermark.position(), None);
         assert_eq!(watermark.in_flight(), 1);
+        assert!(watermark.has_settled_behind(&first));
+        let fourth = watermark.hand_out("4");
+        assert!(!watermark.has_settled_behind(&fourth));
         assert_eq!(watermark.settle(first), Some(&"3"));
+        assert_eq!(watermark.settle(fourth), Some(&"4"));
     }
 
     #[test]

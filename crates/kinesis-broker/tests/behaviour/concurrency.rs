@@ -288,6 +288,35 @@ async fn a_hand_over_settles_every_record_in_hand_and_repeats_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn records_that_others_went_past_are_handled_before_the_shard_is_given_up() {
+    let fleet = Fleet::of_shards(1);
+    // Of two records each one has the hot key, and others go past it.
+    for value in 0..60 {
+        let key = if value % 2 == 0 {
+            "hot".to_owned()
+        } else {
+            format!("cold-{value}")
+        };
+        fleet.put_key(&key, value);
+    }
+    let a = fleet
+        .instance("a")
+        .streams([concurrent(4)])
+        .handler(|_| ack_after(Duration::from_millis(200)))
+        .start()
+        .await;
+    until("some are handled", async || fleet.seen().len() > 12).await;
+    a.stop().await;
+    let handled = fleet.seen().len();
+    assert!(handled < 50, "{handled}: what nobody went past is left");
+    let b = fleet.instance("b").streams([concurrent(4)]).start().await;
+    until("all are handled", async || fleet.handled().len() == 60).await;
+    assert_eq!(fleet.seen().len(), 60, "nothing twice");
+    assert_ordered_by_key(&fleet.seen());
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_every_record_in_hand_without_effect() {
     let fleet = Fleet::of_shards(1);
     put_keyed(&fleet, 0..30, 30);
