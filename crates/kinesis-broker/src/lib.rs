@@ -34,9 +34,22 @@
 //! - From where a shard is read that has no checkpoint, the tip or TRIM_HORIZON: [`StartPosition`].
 //! - Several instances: the same store for each, through [`KinesisBroker::lease_store`]. One process can share a
 //!   `MemoryLeaseStore` among its instances; processes share a `DynamoLeaseStore` of the crate `lease-dynamo`.
+//! - Several records of a shard at once, in order per partition key: [`KinesisStream::concurrency`]. When positions are
+//!   written: [`KinesisStream::checkpointing`]. How much is read ahead: [`KinesisStream::prefetch`].
+//! - Batches, codecs, retries, dead letters, replies: [`SubscriberBuilder`](rstream::SubscriberBuilder); what lies among
+//!   the dead letters is a [`DeadLetter`].
+//! - Once more from another place: [`Running::seek`](rstream::Running::seek) and [`RecordInfo::seek`] while it runs,
+//!   [`KinesisStream::generation`] for a whole fleet.
 //! - Records out: [`KinesisPublisher`].
 //! - What goes wrong while it runs: a [`KinesisError`] in [`RustStream::on_error`](rstream::RustStream::on_error).
 //! - Stopping: [`Running::shutdown`](rstream::Running::shutdown), and [`KinesisBroker::shutdown_timeout`].
+//!
+//! # Aggregated records
+//!
+//! What the vendor's producer library packs into one record is unpacked: each of its records is handed over by itself,
+//! with a [`sub_sequence_number`](RecordInfo::sub_sequence_number), and settled by itself; a reader that resumes inside
+//! skips exactly what is settled. One whose hash key is not the shard's is passed over, and counted: its producer has
+//! found out by then and sends it again. A damaged one is handed over as the record that it is.
 //!
 //! # What is counted
 //!
@@ -45,7 +58,7 @@
 //! | counter | labels | what it counts |
 //! | --- | --- | --- |
 //! | `kinesis_records_dropped_total` | `stream`; `by`: `handler` or `undecodable` | records that were settled without having been handled |
-//! | `kinesis_records_skipped_total` | `stream` | records inside aggregated ones that belong to other shards; see below |
+//! | `kinesis_records_skipped_total` | `stream` | records inside aggregated ones that are not their shard's |
 //! | `kinesis_dead_letters_total` | `stream`: the one that they were read from | records that were stored among the dead letters |
 //! | `kinesis_records_published_total` | `stream` | records that were stored |
 //! | `kinesis_bytes_published_total` | `stream` | their bytes, partition keys included |
@@ -89,10 +102,13 @@ pub use stream::{Checkpointing, KinesisStream, ShardPosition, StartPosition};
 /// `rstream` has to be a dependency of its own, since the macros' expansions name it.
 pub mod prelude {
     pub use lease_core::LeaseStore;
-    pub use rstream::{AppInfo, Context, Handle, HandlerOutcome, Outgoing, RustStream, subscriber};
+    pub use rstream::{
+        AppInfo, Context, Handle, HandlerOutcome, Out, Outgoing, RetryPolicy, RustStream, State,
+        subscriber,
+    };
 
     pub use crate::{
-        Checkpointing, KinesisBroker, KinesisError, KinesisPublisher, KinesisStream, PublishError,
-        RecordInfo, StartPosition, StreamPublisher,
+        BatchInfo, Checkpointing, DeadLetter, KinesisBroker, KinesisError, KinesisPublisher,
+        KinesisStream, Prefetch, PublishError, RecordInfo, StartPosition, StreamPublisher,
     };
 }

@@ -12,8 +12,12 @@ use crate::codec::{DecodeFault, Place};
 ///
 /// It carries nothing of the payload, which decoders' own messages quote and which may be private.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot decode a {type_name} from {codec}: {fault}")]
-pub struct DecodeError {
+#[error("cannot decode a {} from {}: {}", .0.type_name, .0.codec, .0.fault)]
+pub struct DecodeError(Box<Parts>);
+
+/// Boxed, since every error that can carry it would be as large.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
     type_name: &'static str,
     codec: &'static str,
     fault: DecodeFault,
@@ -21,36 +25,36 @@ pub struct DecodeError {
 
 impl DecodeError {
     pub(crate) fn new<T: ?Sized>(codec: &'static str, fault: DecodeFault) -> Self {
-        Self {
+        Self(Box::new(Parts {
             type_name: type_name::<T>(),
             codec,
             fault,
-        }
+        }))
     }
 
     /// The type that the handler takes.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        self.type_name
+        self.0.type_name
     }
 
     /// The name of the codec that refused it: `JSON`, unless the subscription chose another.
     #[must_use]
     pub fn codec(&self) -> &'static str {
-        self.codec
+        self.0.codec
     }
 
     /// What kind of fault it is: `syntax` (not the codec's format), `data` (of another shape), `eof` (cut short), or
     /// a word of the codec's own.
     #[must_use]
     pub fn category(&self) -> &'static str {
-        self.fault.category
+        self.0.fault.category
     }
 
     /// The line of the payload at which decoding failed, from 1; 0 where the codec tells no lines, as all but JSON.
     #[must_use]
     pub fn line(&self) -> usize {
-        match self.fault.place {
+        match self.0.fault.place {
             Place::Line { line, .. } => line,
             Place::Byte(_) | Place::Unknown => 0,
         }
@@ -59,7 +63,7 @@ impl DecodeError {
     /// The column of that line, from 1; 0 where the line is empty, or the codec tells no lines.
     #[must_use]
     pub fn column(&self) -> usize {
-        match self.fault.place {
+        match self.0.fault.place {
             Place::Line { column, .. } => column,
             Place::Byte(_) | Place::Unknown => 0,
         }
@@ -69,7 +73,7 @@ impl DecodeError {
     /// instead.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
-        match self.fault.place {
+        match self.0.fault.place {
             Place::Byte(offset) => Some(offset),
             Place::Line { .. } | Place::Unknown => None,
         }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::namesake::Namesake;
-use self::readers::Readers;
+use self::readers::{Readers, ToCoordinator};
 use self::states::States;
 use self::stream::{Listed, Stream};
 use crate::leasing::balance::{Balance, Claim, Shard};
@@ -153,8 +153,10 @@ impl Coordinator {
                 setup.leases.clone(),
                 Arc::new(keeper),
                 setup.reports.clone(),
-                notice_sender,
-                setup.seeks.0,
+                ToCoordinator {
+                    notices: notice_sender,
+                    seeks: setup.seeks.0,
+                },
                 setup.hand_over_timeout,
                 rng,
             ),

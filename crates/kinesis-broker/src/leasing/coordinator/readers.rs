@@ -43,9 +43,7 @@ pub(super) struct Readers {
     leases: Leases,
     keeper: Arc<Keeper>,
     reports: Reports,
-    notices: mpsc::UnboundedSender<Notice>,
-    /// Moves that handlers ask the coordinator for.
-    seeks: mpsc::UnboundedSender<SeekStream>,
+    coordinator: ToCoordinator,
     hand_over_timeout: Duration,
     rng: fastrand::Rng,
     limit: CancellationToken,
@@ -53,6 +51,13 @@ pub(super) struct Readers {
     keys: HashMap<Id, LeaseKey>,
     /// Ordered, so that a seed replays a run.
     readers: BTreeMap<LeaseKey, ReaderHandle>,
+}
+
+/// What readers and handlers tell the coordinator.
+pub(super) struct ToCoordinator {
+    pub(super) notices: mpsc::UnboundedSender<Notice>,
+    /// Moves that are asked for.
+    pub(super) seeks: mpsc::UnboundedSender<SeekStream>,
 }
 
 /// What is kept of a reader that runs.
@@ -75,8 +80,7 @@ impl Readers {
         leases: Leases,
         keeper: Arc<Keeper>,
         reports: Reports,
-        notices: mpsc::UnboundedSender<Notice>,
-        seeks: mpsc::UnboundedSender<SeekStream>,
+        coordinator: ToCoordinator,
         hand_over_timeout: Duration,
         rng: fastrand::Rng,
     ) -> Self {
@@ -85,8 +89,7 @@ impl Readers {
             leases,
             keeper,
             reports,
-            notices,
-            seeks,
+            coordinator,
             hand_over_timeout,
             rng,
             limit: CancellationToken::new(),
@@ -109,7 +112,7 @@ impl Readers {
         let assignment = Assignment {
             stream: Arc::clone(&stream.name),
             seeks: asked_for,
-            seeker: Seeker::new(seeks.clone(), self.seeks.clone()),
+            seeker: Seeker::new(seeks.clone(), self.coordinator.seeks.clone()),
             key: key.clone(),
             service: self.service.clone(),
             leases: self.leases.clone(),
@@ -121,7 +124,7 @@ impl Readers {
             lineage: Arc::clone(lineage),
             listing: stream.listing.subscribe(),
             orders: received,
-            notices: self.notices.clone(),
+            notices: self.coordinator.notices.clone(),
             openings: Arc::clone(&stream.openings),
             limit: self.limit.clone(),
             seed: self.rng.u64(..),
