@@ -73,7 +73,6 @@ pub struct KinesisBroker {
     owner_id: Option<String>,
     hand_over_timeout: Duration,
     shutdown_timeout: Duration,
-    has_limits: bool,
     seed: Option<u64>,
 }
 
@@ -87,7 +86,6 @@ impl KinesisBroker {
             owner_id: None,
             hand_over_timeout: Duration::from_secs(10),
             shutdown_timeout: Duration::from_secs(30),
-            has_limits: true,
             seed: None,
         }
     }
@@ -146,18 +144,6 @@ impl KinesisBroker {
     /// given back unsettled. Thirty seconds unless it is set; zero is an error at start.
     pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
         self.shutdown_timeout = limit;
-        self
-    }
-
-    /// Reads as fast as the server answers: for a server without the service's limits, such as a local one or a
-    /// simulated one, and for measurements.
-    ///
-    /// Without it the reads of a shard are spaced as the service wants them ([GetRecords]): five a second at most,
-    /// and no more than 2 MiB a second. Against the service itself reads without it are throttled.
-    ///
-    /// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
-    pub fn unpaced(mut self) -> Self {
-        self.has_limits = false;
         self
     }
 
@@ -244,7 +230,6 @@ impl KinesisBroker {
         let setup = Setup {
             subscriptions,
             service,
-            has_limits: self.has_limits,
             leases: Leases::new(store, &owner),
             reports: reports.clone(),
             hand_over_timeout: self.hand_over_timeout,

@@ -8,7 +8,6 @@ use rstream::broker::Source;
 
 use crate::leasing::lineage::{Position, Start};
 use crate::reading::assignment::Terms;
-use crate::reading::cursor::Pace;
 use crate::{KinesisBroker, KinesisError, Prefetch};
 
 /// A Kinesis data stream to subscribe to.
@@ -131,12 +130,9 @@ impl KinesisStream {
         self.start_at.0
     }
 
-    pub(crate) fn terms(&self, has_limits: bool) -> Terms {
+    pub(crate) fn terms(&self) -> Terms {
         Terms {
-            pace: Pace {
-                pause: self.poll_interval,
-                has_limits,
-            },
+            pause: self.poll_interval,
             concurrency: NonZeroUsize::new(self.concurrency).unwrap_or(NonZeroUsize::MIN),
             checkpoint_every: match self.checkpointing {
                 Checkpointing::EveryAck => None,

@@ -50,8 +50,6 @@ const LAST_CALLS: Duration = Duration::from_secs(5);
 pub(crate) struct Setup {
     pub(crate) subscriptions: Vec<(KinesisStream, Arc<Handling>)>,
     pub(crate) service: Service,
-    /// Whether the server has the service's limits on reads.
-    pub(crate) has_limits: bool,
     pub(crate) leases: Leases,
     pub(crate) reports: Reports,
     pub(crate) hand_over_timeout: Duration,
@@ -167,7 +165,7 @@ impl Coordinator {
             streams: setup
                 .subscriptions
                 .into_iter()
-                .map(|(stream, handling)| Stream::new(&stream, handling, setup.has_limits))
+                .map(|(stream, handling)| Stream::new(&stream, handling))
                 .collect(),
             under_way: JoinSet::new(),
             states: States::default(),

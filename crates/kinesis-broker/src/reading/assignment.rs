@@ -16,7 +16,6 @@ use crate::leasing::Leases;
 use crate::leasing::keeper::Keeper;
 use crate::leasing::lineage::{HashKeyRange, Lineage, Listing, Position, Standing, Warning};
 use crate::leasing::tenure::Tenure;
-use crate::reading::cursor::Pace;
 use crate::reading::feed::Budget;
 use crate::reading::handling::Handling;
 use crate::reading::reader::Reader;
@@ -64,7 +63,8 @@ pub(crate) enum End {
 /// How the shards of a subscription are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
-    pub(crate) pace: Pace,
+    /// The pause between two reads of an idle shard.
+    pub(crate) pause: Duration,
     /// How many records of a shard are in handlers at once.
     pub(crate) concurrency: NonZeroUsize,
     /// The least time between two checkpoints; `None` writes one at every acknowledgement that moves it.

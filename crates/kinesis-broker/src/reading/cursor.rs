@@ -46,15 +46,6 @@ pub(crate) enum Event {
     Gone,
 }
 
-/// How closely reads may follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// The pause between two reads of an idle shard.
-    pub(crate) pause: Duration,
-    /// Whether the server has the service's limits on reads.
-    pub(crate) has_limits: bool,
-}
-
 /// The place in a shard from which records are read.
 pub(crate) struct Cursor {
     service: Service,
@@ -63,7 +54,8 @@ pub(crate) struct Cursor {
     key: LeaseKey,
     /// The last complete listing of the stream.
     listing: watch::Receiver<Arc<Listing>>,
-    pace: Pace,
+    /// The pause between two reads of an idle shard.
+    pause: Duration,
     /// Where to open again: after the last record that was fetched.
     at: Position,
     iterator: Option<String>,
@@ -100,7 +92,7 @@ impl Cursor {
         stream: Arc<str>,
         key: LeaseKey,
         listing: watch::Receiver<Arc<Listing>>,
-        pace: Pace,
+        pause: Duration,
         at: Position,
         seed: u64,
     ) -> Self {
@@ -110,7 +102,7 @@ impl Cursor {
             stream,
             key,
             listing,
-            pace,
+            pause,
             at,
             iterator: None,
             ended: false,
@@ -190,18 +182,12 @@ impl Cursor {
         self.is_reported = false;
         self.has_expired = false;
         let is_idle = fetched.records.is_empty() && fetched.millis_behind == 0;
-        self.not_before = if is_idle {
-            let apart = if self.pace.has_limits {
-                READS_APART
-            } else {
-                Duration::ZERO
-            };
-            after(self.pace.pause).max(started + apart)
-        } else if self.pace.has_limits {
-            after(time_to_give(&fetched.records)).max(started + READS_APART)
+        let pause = if is_idle {
+            self.pause
         } else {
-            started
+            time_to_give(&fetched.records)
         };
+        self.not_before = after(pause).max(started + READS_APART);
         self.ended = fetched.next.is_none();
         self.iterator = fetched.next;
         let last = fetched.records.last()?;

@@ -122,7 +122,7 @@ impl Reader {
                 Arc::clone(&given.stream),
                 given.key,
                 given.listing,
-                given.terms.pace,
+                given.terms.pause,
                 opening.at,
                 given.seed,
             ),

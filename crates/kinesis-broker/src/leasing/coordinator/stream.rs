@@ -58,12 +58,12 @@ pub(super) struct Listed {
 }
 
 impl Stream {
-    pub(super) fn new(stream: &KinesisStream, handling: Arc<Handling>, has_limits: bool) -> Self {
+    pub(super) fn new(stream: &KinesisStream, handling: Arc<Handling>) -> Self {
         Self {
             name: stream.name().into(),
             leases: stream.lease_name().into(),
             handling,
-            terms: stream.terms(has_limits),
+            terms: stream.terms(),
             budget: Budget::new(stream.prefetch_limits()),
             listing: watch::Sender::default(),
             lineage: None,
