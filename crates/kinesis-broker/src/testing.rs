@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::outlet::Outlet;
 use crate::reading::delivery::{Delivery, With};
+use crate::reading::feed::{self, Budget, Feed};
 use crate::reading::handling::Handling;
-use crate::reading::record::Item;
-use crate::{KinesisError, KinesisStream};
+use crate::{KinesisError, KinesisStream, Prefetch};
 
 /// The shard that every record of a test comes from.
 const SHARD: &str = "shardId-000000000000";
@@ -32,6 +32,7 @@ pub(crate) struct InProcessKinesis {
 
 /// One record, or one batch, at a time is handled, as of a real shard.
 struct Shard {
+    feed: Feed,
     delivery: Delivery<()>,
     rng: fastrand::Rng,
     put: u64,
@@ -48,7 +49,13 @@ impl InProcessKinesis {
         let streams = subscriptions.into_iter().map(|(stream, handling)| {
             handling.store_in(outlet.clone());
             let is_batch = handling.policy.batch.is_some();
+            let lies_in = feed::Shard {
+                stream: stream.name().into(),
+                id: SHARD.into(),
+                hash_keys: None,
+            };
             let shard = Shard {
+                feed: Feed::new(Budget::new(Prefetch::default()), lies_in, None),
                 delivery: Delivery::of_shard(stream.name(), SHARD, is_batch),
                 rng: fastrand::Rng::with_seed(seed),
                 put: 0,
@@ -91,19 +98,27 @@ impl InProcess for InProcessKinesis {
                 return Err(KinesisError::NoSubscription { stream }.into());
             };
             let mut shard = shard.lock().await;
-            let Shard { delivery, rng, put } = &mut *shard;
-            let most = handling
-                .policy
-                .batch
-                .map_or(1, |limits| limits.max_records.get());
+            let Shard {
+                feed,
+                delivery,
+                rng,
+                put,
+            } = &mut *shard;
+            let limits = handling.policy.batch;
+            let most = limits.map_or(1, |limits| limits.max_records.get());
             let never = CancellationToken::new();
-            let mut payloads = payloads.into_iter().peekable();
+            let mut records = Vec::with_capacity(payloads.len());
+            for payload in payloads {
+                *put += 1;
+                records.push(self.record(payload, *put)?);
+            }
+            feed.push(records, 0);
             loop {
                 while delivery.len() < most
-                    && let Some(payload) = payloads.next()
+                    && let Some(item) = feed.pop()
                 {
-                    *put += 1;
-                    delivery.push(Item::of(self.record(payload, *put)?, 0), ());
+                    feed.let_go(&item);
+                    delivery.push(item, ());
                 }
                 if delivery.is_empty() {
                     return Ok(());

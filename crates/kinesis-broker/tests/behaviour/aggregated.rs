@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use kinesis_broker::KinesisStream;
+use kinesis_broker::{KinesisBroker, KinesisStream};
 use lease_core::Checkpoint;
 use md5::{Digest as _, Md5};
 use prost::Message;
-use rstream::HandlerOutcome;
+use rstream::testing::TestApp;
+use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
 use tokio::time::sleep;
 
 use crate::support::{
@@ -321,4 +322,25 @@ async fn an_iterator_that_expires_inside_repeats_nothing() {
     .await;
     assert_eq!(fleet.values(), (0..6).collect::<Vec<_>>());
     a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_test_app_each_record_inside_is_handed_over_too() {
+    struct Nothing;
+
+    impl Handle<u64> for Nothing {
+        async fn handle(&self, _: &u64, _: &(), _: &mut Context<'_>) -> Result<(), HandlerOutcome> {
+            Ok(())
+        }
+    }
+
+    let app =
+        RustStream::new(AppInfo::new("test", "0.0.0")).with_broker(KinesisBroker::new(), |b| {
+            b.include(subscriber(KinesisStream::new(STREAM), Nothing).build::<u64>());
+        });
+    let app = TestApp::start(app).await.unwrap();
+    let kinesis = app.broker::<KinesisBroker>();
+    let packed = pack(&[("a", 1), ("b", 2)]);
+    kinesis.payload(packed).to(STREAM).publish().await.unwrap();
+    assert_eq!(kinesis.subscriber(STREAM).received::<u64>(), [1, 2]);
 }
