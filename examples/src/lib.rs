@@ -1,15 +1,18 @@
-//! What the examples have in common: the message, a demonstration that runs a service, and what the programs that
-//! publish need.
+//! What the examples have in common: the message, a demonstration that runs a service, what the programs that publish
+//! need, and a stage for those that show one thing each.
 //!
 //! The services themselves are in the files beside `src/`; this is what puts records before them, reshards
 //! the stream and stops an instance while they run, and counts.
 
 mod args;
 mod demo;
+mod doors;
 mod inventory;
 mod publishing;
+mod stage;
 mod tally;
 
+use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,6 +25,7 @@ pub use args::Args;
 pub use demo::{Demo, DemoError};
 pub use inventory::Inventory;
 pub use publishing::{Stored, publish};
+pub use stage::{Call, Stage};
 pub use tally::{Report, Tally};
 
 /// The programs of the README compile.
@@ -40,7 +44,8 @@ pub struct Leases;
 pub struct Publishing;
 
 /// A change of the stock of one article.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Outgoing, PartialEq, Eq, Serialize)]
+#[outgoing(partition_key = "sku")]
 pub struct StockChange {
     /// The article; also the partition key, so that its changes are handled in order.
     pub sku: u64,
@@ -69,6 +74,19 @@ pub async fn main(service: Service) -> ExitCode {
             }
         }
         Err(error) => failed(&error),
+    }
+}
+
+/// The `main` of an example that shows one thing, on an embedded Kinesis: no account, no network. RUST_LOG=info shows
+/// the service's own events.
+pub async fn show(program: impl AsyncFnOnce(&Stage) -> Result<(), Box<dyn Error>>) -> ExitCode {
+    log_to_stderr();
+    match program(&Stage::new()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
