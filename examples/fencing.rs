@@ -1,68 +1,16 @@
 //! An idempotent write, which refuses what comes under a lease that has passed to another instance.
 //!
 //! `cargo run -p examples --example fencing` takes some 15 seconds: an instance stands still in the middle of a record
-//! until its lease has run out. `manual/fencing.rs` is the same without macros.
+//! until its lease has run out. `src/warehouse.rs` is what it writes to; `manual/fencing.rs` is the same without macros.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use examples::{Stage, StockChange};
+use examples::{Stage, StockChange, Warehouse, Write};
 use kinesis_broker::prelude::*;
 use rstream::State;
 
-/// Where changes are written to; stands for a database, and its lock for a transaction.
-#[derive(Clone, Default)]
-struct Warehouse(Arc<Mutex<Tables>>);
-
-#[derive(Default)]
-struct Tables {
-    stock: BTreeMap<u64, i64>,
-    /// For each shard, the highest epoch that has written, and the last record that was written.
-    fences: BTreeMap<String, (u64, String)>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Write {
-    Done,
-    /// It was done before.
-    Again,
-    /// Another instance holds the shard by now.
-    Refused,
-}
-
-impl Warehouse {
-    /// Applies a change, and notes by whom: both or neither.
-    fn write(&self, change: &StockChange, record: &RecordInfo) -> Write {
-        let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Tables { stock, fences } = &mut *tables;
-        let epoch = record.holder.epoch;
-        let (highest, last) = fences.entry(record.shard.clone()).or_default();
-        if epoch < *highest {
-            return Write::Refused;
-        }
-        *highest = epoch;
-        if in_order(&record.sequence_number, last) != Ordering::Greater {
-            return Write::Again;
-        }
-        last.clone_from(&record.sequence_number);
-        *stock.entry(change.sku).or_default() += change.delta;
-        Write::Done
-    }
-
-    fn of(&self, sku: u64) -> i64 {
-        let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.stock.get(&sku).copied().unwrap_or_default()
-    }
-}
-
-/// Sequence numbers are decimal, without leading zeros, and too long for a `u128`.
-fn in_order(one: &str, other: &str) -> Ordering {
-    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
-}
-
+/// Applies each change once, and nothing under a lease that has passed to another instance.
 #[subscriber(KinesisStream::new("inventory"))]
 async fn apply(
     change: &StockChange,
@@ -103,7 +51,11 @@ pub(crate) async fn program(stage: &Stage) -> Result<(), Box<dyn Error>> {
     stage.create_streams(&["inventory"]);
     let warehouse = Warehouse::default();
     let one = stage.start(service(stage, "one", &warehouse)).await?;
-    stage.put("inventory", [StockChange { sku: 7, delta: 10 }])?;
+    // Two in one record, as a producer may pack them.
+    let changes = [10, -2].map(|delta| StockChange { sku: 7, delta });
+    stage
+        .kinesis()
+        .put("inventory", "7", examples::pack(&changes)?);
     stage.until_settled("inventory").await;
 
     stage.pause("one");
@@ -112,7 +64,7 @@ pub(crate) async fn program(stage: &Stage) -> Result<(), Box<dyn Error>> {
     stage.until_settled("inventory").await;
 
     stage.wake("one");
-    stage.until(|calls| calls.len() == 3).await;
+    stage.until(|calls| calls.len() == 4).await;
     one.shutdown().await?;
     two.shutdown().await?;
     stage.say(format!("{} of article 7", warehouse.of(7)));

@@ -8,9 +8,11 @@ mod args;
 mod demo;
 mod doors;
 mod inventory;
+mod packing;
 mod publishing;
 mod stage;
 mod tally;
+mod warehouse;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -24,14 +26,36 @@ use tracing_subscriber::EnvFilter;
 pub use args::Args;
 pub use demo::{Demo, DemoError};
 pub use inventory::Inventory;
+pub use packing::pack;
 pub use publishing::{Stored, publish};
 pub use stage::{Call, Stage};
 pub use tally::{Report, Tally};
+pub use warehouse::{Warehouse, Write};
 
 /// The programs of the README compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The programs of the page on aggregated records compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/aggregation.md")]
+pub struct Aggregation;
+
+/// The settings of the page on concurrency compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/concurrency.md")]
+pub struct Concurrency;
+
+/// The handler of the page on fencing compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/fencing.md")]
+pub struct Fencing;
+
+/// The handlers of their page do what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/handlers.md")]
+pub struct Handlers;
 
 /// The store of the page on leases keeps the contract.
 #[cfg(doctest)]
@@ -42,6 +66,16 @@ pub struct Leases;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/publishing.md")]
 pub struct Publishing;
+
+/// The moves of the page on replays are made.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/replay.md")]
+pub struct Replay;
+
+/// The policy of the page on retries compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/retries.md")]
+pub struct Retries;
 
 /// A change of the stock of one article.
 #[derive(Clone, Debug, Deserialize, Outgoing, PartialEq, Eq, Serialize)]

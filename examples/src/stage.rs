@@ -173,6 +173,15 @@ impl Stage {
         lock(&self.said).clone()
     }
 
+    /// The checkpoint of a stream's first shard, as it stands in the lease store; empty where there is none.
+    pub async fn checkpoint(&self, stream: &str) -> String {
+        let shards = self.kinesis.shards(stream);
+        let key = shards.first().map(|shard| LeaseKey::new(stream, &shard.id));
+        let Some(key) = key else { return String::new() };
+        let row = self.doors.store().read(&key).await.unwrap_or_default();
+        row.checkpoint.map(|at| at.to_string()).unwrap_or_default()
+    }
+
     /// How many checkpoints instances have asked for.
     #[must_use]
     pub fn checkpoints(&self) -> usize {

@@ -20,13 +20,14 @@ async fn a_write_under_a_lease_that_has_passed_to_another_is_refused() {
             stage.said(),
             [
                 "one, under epoch 1: Done",
+                "one, under epoch 1: Done",
                 "two, under epoch 2: Done",
                 "one, under epoch 1: Refused",
-                "7 of article 7",
+                "5 of article 7",
             ]
         );
         let holders = stage.calls();
         let holders = holders.iter().map(|call| call.info.holder.owner.as_str());
-        assert_eq!(holders.collect::<Vec<_>>(), ["one", "two", "one"]);
+        assert_eq!(holders.collect::<Vec<_>>(), ["one", "one", "two", "one"]);
     }
 }

@@ -1,6 +1,7 @@
 //! The programs that show one thing each, in both forms, on the paused clock: what each does is what it is there to
 //! show.
 
+mod aggregated;
 mod batches;
 mod codecs;
 mod concurrency;
