@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use examples::{Stage, StockChange, Warehouse, Write};
 use kinesis_broker::prelude::*;
-use rstream::State;
 
 /// Applies each change once, and nothing under a lease that has passed to another instance.
 #[subscriber(KinesisStream::new("inventory"))]

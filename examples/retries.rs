@@ -7,7 +7,6 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use examples::{Stage, StockChange};
-use kinesis_broker::DeadLetter;
 use kinesis_broker::prelude::*;
 
 /// Applies each change, if it can.

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use examples::{Stage, StockChange};
 use kinesis_broker::prelude::*;
-use rstream::State;
 
 /// How many there are of each article; stands for a pool of connections to where that is kept.
 #[derive(Clone, Default)]

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use examples::{Stage, StockChange};
 use kinesis_broker::prelude::*;
-use rstream::Out;
 use serde::Serialize;
 
 /// Says that a change was applied.

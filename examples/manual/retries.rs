@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use examples::{Stage, StockChange};
-use kinesis_broker::DeadLetter;
 use kinesis_broker::prelude::*;
-use rstream::{OnUndecodable, RetryPolicy};
+use rstream::OnUndecodable;
 
 /// Applies each change, if it can.
 struct Apply;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kinesis_broker::BatchInfo;
 use kinesis_broker::prelude::*;
 use kinesis_sim::KinesisSim;
 use lease_core::{Checkpoint, LeaseKey};
