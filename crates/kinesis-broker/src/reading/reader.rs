@@ -31,6 +31,9 @@ use crate::reading::seek::{Seek, Seeker};
 use crate::reading::watermark::{Ticket, Watermark};
 use crate::sabotage::{self, Sabotage};
 
+/// So many records are handed over from the oldest unsettled one on, and no more: what goes past a record that
+/// is retried again and again comes once more after a crash.
+const AHEAD: usize = 4_096;
 /// So many records are handed over in a row to handlers that return at once before the rest has its turn: more
 /// records, orders, renewals.
 const IN_A_ROW: u32 = 32;
@@ -310,7 +313,7 @@ impl Reader {
             Order::Read => {
                 let is_gathering = self.gathering.is_some();
                 !self.ready.is_empty()
-                    || ((is_gathering || !self.feed.is_empty()) && self.lanes.has_room())
+                    || ((is_gathering || !self.feed.is_empty()) && self.has_room())
                     || self.overtakes()
             }
             Order::HandOver | Order::Stop => {
@@ -318,6 +321,10 @@ impl Reader {
                 ready.any(|record| self.has_to_be_settled(record, order))
             }
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.lanes.has_room() && self.watermark.span() < AHEAD
     }
 
     /// The next record to hand over: of those that are ready, or else of those that were read. Under an order to
@@ -340,7 +347,7 @@ impl Reader {
             let lane = self.lanes.enter_any();
             return Some(self.in_hand(lane, item, ticket));
         }
-        while self.lanes.has_room() {
+        while self.has_room() {
             let item = self.feed.pop()?;
             let ticket = self.watermark.hand_out(item.position.clone());
             let entered = if self.lanes.tells_keys_apart() {

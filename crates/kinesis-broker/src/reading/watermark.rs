@@ -100,6 +100,11 @@ impl<P> Watermark<P> {
         self.position.as_ref()
     }
 
+    /// How many records were handed out from the first unsettled one on.
+    pub(crate) fn span(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Whether a record behind the ticket's is settled, which is handled again unless the ticket's is settled too.
     pub(crate) fn has_settled_behind(&self, ticket: &Ticket) -> bool {
         ticket.watermark == self.id && ticket.record < self.settled_before

@@ -317,6 +317,25 @@ async fn records_that_others_went_past_are_handled_before_the_shard_is_given_up(
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_so_many_records_go_past_one_that_is_never_settled() {
+    let fleet = Fleet::of_shards(1);
+    put_keyed(&fleet, 0..4_200, 4_200);
+    let a = fleet
+        .instance("a")
+        .streams([concurrent(2)])
+        .handler(|seen| match seen.value {
+            0 => say(HandlerOutcome::retry_after(3_600 * SECOND)),
+            _ => ack(),
+        })
+        .start()
+        .await;
+    until("the others go past", async || fleet.seen().len() >= 4_000).await;
+    sleep(60 * SECOND).await;
+    assert_eq!(fleet.seen().len(), 4_096);
+    a.kill();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_every_record_in_hand_without_effect() {
     let fleet = Fleet::of_shards(1);
     put_keyed(&fleet, 0..30, 30);
