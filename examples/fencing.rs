@@ -1,6 +1,6 @@
 //! An idempotent write, which refuses what comes under a lease that has passed to another instance.
 //!
-//! `cargo run -p examples --example fencing` takes some 15 seconds: an instance stands still in the middle of a record
+//! `cargo run -p examples --example fencing` takes 10 to 16 seconds: an instance stands still in the middle of a record
 //! until its lease has run out. `src/warehouse.rs` is what it writes to; `manual/fencing.rs` is the same without macros.
 
 use std::error::Error;

@@ -20,7 +20,7 @@ use rstream::broker::Verdict;
 use tokio::time::timeout;
 
 /// On a paused clock nothing but a program that never ends takes as long.
-const FOR_EVER: Duration = Duration::from_secs(3_600);
+const FOR_EVER: Duration = Duration::from_secs(600);
 
 /// Runs a program to its end, and gives the stage that it leaves behind.
 async fn played(program: impl AsyncFnOnce(&Stage) -> Result<(), Box<dyn Error>>) -> Stage {
@@ -31,7 +31,7 @@ async fn played(program: impl AsyncFnOnce(&Stage) -> Result<(), Box<dyn Error>>)
 }
 
 fn change(call: &Call) -> StockChange {
-    serde_json::from_slice(&call.payloads[0]).unwrap()
+    serde_json::from_slice(&call.payloads[0]).expect("it is a change")
 }
 
 fn said(call: &Call) -> HandlerOutcome {
