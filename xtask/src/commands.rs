@@ -1,5 +1,6 @@
 //! What `cargo xtask` can do. Each command is a module.
 
+mod bench;
 mod ci;
 mod integration;
 mod leases;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Leases(leases::Args),
     /// Run fleets in simulation, from seeds: `--seeds 1..1000`, `--seed N --trace`, `--minutes M`
     Sim(sim::Args),
+    /// Measure what the library adds to a plain loop over the AWS SDK: `--only NAME`, `--quick`
+    Bench(bench::Args),
     /// Do what CI does: format, walls, licences, lints, docs, every test
     Ci,
 }
@@ -35,6 +38,7 @@ impl Command {
             Self::Servers => servers::run(workspace),
             Self::Leases(args) => leases::run(workspace, &args),
             Self::Sim(args) => sim::run(workspace, &args),
+            Self::Bench(args) => bench::run(workspace, &args),
             Self::Ci => ci::run(workspace),
         }
     }

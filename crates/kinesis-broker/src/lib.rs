@@ -66,6 +66,8 @@
 //! | `kinesis_records_unpublished_total` | `stream` | records that the service refused, or that were given up |
 
 mod backoff;
+#[doc(hidden)]
+pub mod benching;
 mod broker;
 mod connect;
 mod dead_letter;

@@ -99,6 +99,19 @@ const WALLS: &[Wall] = &[
         names_only: None,
     },
     Wall {
+        of: "bench",
+        knows: &[
+            "kinesis-broker",
+            "kinesis-sim",
+            "lease-core",
+            "lease-memory",
+            "rstream",
+            "rstream-macros",
+        ],
+        keeps_out: Some(KeepsOut::DynamoDb),
+        names_only: None,
+    },
+    Wall {
         of: "lease-model",
         knows: &[],
         keeps_out: Some(KeepsOut::Aws),
