@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
+use bytes::Bytes;
 use rstream::broker::{
-    BoxFuture, Broker, Connection, Handler, InProcess, Reports, Result, Source, Subscription,
-    Verdict,
+    BoxFuture, Broker, Connection, Delivered, Handler, InProcess, Reports, Result, Source,
+    Subscription,
 };
 use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
 use tokio::runtime::Runtime;
@@ -17,7 +18,7 @@ use crate::workload::{StockChange, payload};
 #[derive(Debug)]
 pub struct Deliveries {
     handler: Handler,
-    payload: Vec<u8>,
+    payload: Bytes,
     runtime: Runtime,
 }
 
@@ -39,7 +40,7 @@ impl Deliveries {
         let handler = handler.take().context("no subscription came")?;
         Ok(Self {
             handler,
-            payload: payload(size, 1),
+            payload: payload(size, 1).into(),
             runtime,
         })
     }
@@ -52,7 +53,7 @@ impl Deliveries {
 
     /// Decodes the payload and hands it to the handler.
     #[must_use]
-    pub fn deliver(&self) -> Verdict {
+    pub fn deliver(&self) -> Delivered {
         self.runtime
             .block_on(self.handler.deliver(&self.payload, 1, &()))
     }

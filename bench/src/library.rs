@@ -10,7 +10,6 @@ use lease_core::LeaseStore;
 use rstream::{
     AppError, AppInfo, Context, Handle, HandlerOutcome, Running, RustStream, subscriber,
 };
-use serde::de::IgnoredAny;
 
 use crate::latencies::Latencies;
 use crate::workload::{Kind, STREAM, StockChange, Tally};
@@ -94,10 +93,10 @@ impl Handle<StockChange> for CountJson {
 
 struct CountBytes(Arc<Tally>);
 
-impl Handle<IgnoredAny> for CountBytes {
+impl Handle<[u8]> for CountBytes {
     async fn handle(
         &self,
-        payload: &IgnoredAny,
+        payload: &[u8],
         _: &(),
         _: &mut Context<'_>,
     ) -> Result<(), HandlerOutcome> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinesis_broker::KinesisStream;
+use kinesis_broker::{Checkpointing, KinesisStream};
 use lease_core::LeaseStore;
 
 use super::Effort;
@@ -35,11 +35,30 @@ struct Mode {
     records_a_shard: usize,
 }
 
-const MODES: &[Mode] = &[Mode {
-    label: "every acknowledgement, one record at a time",
-    configure: |stream| stream,
-    records_a_shard: 150,
-}];
+const MODES: &[Mode] = &[
+    Mode {
+        label: "`EveryAck`, `concurrency(1)`",
+        configure: |stream| stream,
+        records_a_shard: 150,
+    },
+    Mode {
+        label: "`EveryAck`, `concurrency(16)`",
+        configure: |stream| stream.concurrency(16),
+        records_a_shard: 2_000,
+    },
+    Mode {
+        label: "`Interval` of 1 s, `concurrency(1)`",
+        configure: |stream| stream.checkpointing(AT_INTERVALS),
+        records_a_shard: 10_000,
+    },
+    Mode {
+        label: "`Interval` of 1 s, `concurrency(16)`",
+        configure: |stream| stream.concurrency(16).checkpointing(AT_INTERVALS),
+        records_a_shard: 10_000,
+    },
+];
+
+const AT_INTERVALS: Checkpointing = Checkpointing::Interval(Duration::from_secs(1));
 
 /// As many as the loop handles in a second or so.
 const PLAIN_RECORDS_A_SHARD: usize = 150;
