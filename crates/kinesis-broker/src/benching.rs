@@ -80,6 +80,7 @@ fn infos(shards: usize) -> Vec<ShardInfo> {
             adjacent_parent: None,
             starting_sequence_number: "1000".to_owned(),
             ending_sequence_number: (number < closed).then(|| "2000".to_owned()),
+            hash_keys: None,
             ended_before_start: false,
         })
         .collect()

@@ -105,8 +105,8 @@ pub use stream::{Checkpointing, KinesisStream, ShardPosition, StartPosition};
 pub mod prelude {
     pub use lease_core::LeaseStore;
     pub use rstream::{
-        AppInfo, Context, Handle, HandlerOutcome, Out, Outgoing, RetryPolicy, RustStream, State,
-        subscriber,
+        AppInfo, Context, Handle, HandlerOutcome, OnUndecodable, Out, Outgoing, RetryPolicy,
+        RustStream, State, subscriber,
     };
 
     pub use crate::{

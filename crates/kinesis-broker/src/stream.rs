@@ -74,8 +74,8 @@ impl KinesisStream {
     /// through retries and redelivery; a record whose key has one in hand waits, and others go past it, while no more
     /// than eight times `records` wait so. The checkpoint follows the settled prefix all the same, so a crash redelivers
     /// everything behind the oldest record that was not settled, and what is settled while a checkpoint is being
-    /// written; no more than 4,096 records are handed over from that oldest one on. A planned move redelivers nothing, but what is settled behind a record that
-    /// is being retried when the broker is shut down.
+    /// written; no more than 4,096 records are handed over from that oldest one on. A planned move redelivers nothing,
+    /// but what is settled behind a record that is being retried when the broker is shut down.
     /// Zero is an error at start.
     ///
     /// Records without a partition key, in a stream that distributes them itself, pass for records of one key.
