@@ -92,8 +92,10 @@ impl<T> Delivery<T> {
 
     /// Adds a record that nobody was handed yet.
     pub(crate) fn push(&mut self, item: Item, tag: T) {
-        let mut info =
-            (self.spare.pop()).unwrap_or_else(|| RecordInfo::of_shard(&self.stream, &self.shard));
+        let mut info = self.spare.pop().unwrap_or_else(|| RecordInfo {
+            seeker: self.seeker.clone(),
+            ..RecordInfo::of_shard(&self.stream, &self.shard)
+        });
         self.payloads.push(info.turn_to(item));
         self.infos.records.push(info);
         self.tags.push_back(tag);
