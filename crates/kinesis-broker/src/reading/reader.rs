@@ -200,6 +200,10 @@ impl Reader {
             return self.leave().await;
         }
         if self.moving.is_none() {
+        // What a handler asked for before it returned comes before the next record.
+        while let Ok(seek) = self.seeks.try_recv() {
+            self.seek(seek);
+        }
             self.hand_over(order);
         } else if self.in_flight.is_empty() {
             self.make_the_move();
