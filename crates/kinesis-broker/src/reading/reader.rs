@@ -177,7 +177,11 @@ impl Reader {
                 Woken::Progress(Progress::Lost) => break Some(End::Lost),
                 Woken::Limit => break Some(End::Unsettled),
                 Woken::Look if *self.orders.borrow() != Order::Read => break None,
-                Woken::Seek(seek) => self.seek(seek),
+                Woken::Seek(seek) => {
+                    self.seek(seek);
+                    // Nothing is in hand yet that it would have to wait for.
+                    self.make_the_move();
+                }
                 Woken::Look | Woken::Progress(_) | Woken::Handled(_) => {}
             }
         };
