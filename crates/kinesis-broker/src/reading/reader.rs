@@ -200,24 +200,19 @@ impl Reader {
 
     async fn turn(&mut self) -> Option<End> {
         let order = *self.orders.borrow_and_update();
-        if order != Order::Read && self.is_quiet(order) {
-            return self.leave().await;
-        }
-        if self.moving.is_none() {
         // What a handler asked for before it returned comes before the next record.
         while let Ok(seek) = self.seeks.try_recv() {
             self.seek(seek);
         }
+        if order != Order::Read && self.is_quiet(order) {
+            return self.leave().await;
+        }
+        if self.moving.is_none() {
             self.hand_over(order);
         } else if self.in_flight.is_empty() {
             self.make_the_move();
         }
-        if !self.movers.is_empty() && self.is_moved() {
-            for mover in self.movers.drain(..) {
-                // Whoever asked may have given up waiting.
-                let _ = mover.send(());
-            }
-        }
+        self.tell_movers();
         // Where each acknowledgement is a call, the last one is too.
         let awaits = self.awaits_each && self.tenure.is_writing();
         if order == Order::Read
