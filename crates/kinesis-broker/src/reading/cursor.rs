@@ -61,6 +61,8 @@ pub(crate) struct Cursor {
     iterator: Option<String>,
     ended: bool,
     not_before: Instant,
+    /// Whether it is only for want of anything new that the next read waits.
+    is_idle: bool,
     backoff: Backoff,
     /// Whether this run of failures is reported.
     is_reported: bool,
@@ -107,6 +109,7 @@ impl Cursor {
             iterator: None,
             ended: false,
             not_before: Instant::now(),
+            is_idle: false,
             backoff: Backoff::of_reads(seed),
             is_reported: false,
             has_expired: false,
@@ -148,8 +151,11 @@ impl Cursor {
         }
     }
 
-    /// Reads on from `at`; a call under way is forgotten.
+    /// Reads on from `at`, at once where the shard was idle; a call under way is forgotten.
     pub(crate) fn move_to(&mut self, at: Position) {
+        if std::mem::take(&mut self.is_idle) {
+            self.not_before = self.not_before.min(after(READS_APART));
+        }
         self.at = at;
         self.iterator = None;
         self.ended = false;
@@ -182,6 +188,7 @@ impl Cursor {
         self.is_reported = false;
         self.has_expired = false;
         let is_idle = fetched.records.is_empty() && fetched.millis_behind == 0;
+        self.is_idle = is_idle;
         let pause = if is_idle {
             self.pause
         } else {
@@ -293,6 +300,7 @@ impl Cursor {
             tracing::debug!(key = %self.key, "the iterator expired; opening after the last record fetched");
             return None;
         }
+        self.is_idle = false;
         self.not_before = Instant::now() + self.backoff.next();
         if std::mem::replace(&mut self.is_reported, true) {
             tracing::debug!(key = %self.key, %error, "reading still fails");
