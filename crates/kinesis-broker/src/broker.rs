@@ -23,7 +23,7 @@ use crate::leasing::coordinator::{Coordinator, Setup};
 use crate::outlet::{self, Outlet};
 use crate::publisher::{Publisher, Settings};
 use crate::reading::handling::Handling;
-use crate::reading::seek::{Moving, SeekStream};
+use crate::reading::seek::{Moving, SeekStream, Shards};
 use crate::testing::InProcessKinesis;
 use crate::{KinesisError, KinesisStream, ShardPosition, StartPosition};
 
@@ -327,17 +327,17 @@ impl Connection for Connected {
         to: Box<dyn Any + Send>,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let (shard, to) = match to.downcast::<StartPosition>() {
-                Ok(to) => (None, *to),
+            let (shards, to) = match to.downcast::<StartPosition>() {
+                Ok(to) => (Shards::All, *to),
                 Err(to) => match to.downcast::<ShardPosition>() {
-                    Ok(to) => (Some(to.shard), to.position),
+                    Ok(to) => (Shards::One(to.shard), to.position),
                     Err(_) => return Err("this is no position of a KinesisBroker".into()),
                 },
             };
             let (moves, told) = oneshot::channel();
             let asked = SeekStream {
                 stream: subscription.into(),
-                shard: shard.clone(),
+                shards: shards.clone(),
                 to,
                 moves: Some(moves),
             };
@@ -349,7 +349,11 @@ impl Connection for Connected {
             let _ = self.seeks.send(asked);
             let moving = told.await.unwrap_or_default();
             if moving.is_empty() {
-                return Err(not_moved(Vec::from_iter(shard)).into());
+                let named = match shards {
+                    Shards::One(shard) => vec![shard],
+                    Shards::All | Shards::AllBut(_) => Vec::new(),
+                };
+                return Err(not_moved(named).into());
             }
             let mut left = Vec::new();
             for Moving { shard, done } in moving {

@@ -253,7 +253,7 @@ impl Coordinator {
         &mut self,
         SeekStream {
             stream,
-            shard,
+            shards,
             to,
             moves,
         }: SeekStream,
@@ -261,7 +261,7 @@ impl Coordinator {
         let Some(stream) = self.streams.iter().find(|known| known.name == stream) else {
             return;
         };
-        let moving = self.readers.seek(stream, shard.as_deref(), to);
+        let moving = self.readers.seek(stream, &shards, to);
         if let Some(moves) = moves {
             // Whoever asked may have given up waiting.
             let _ = moves.send(moving);

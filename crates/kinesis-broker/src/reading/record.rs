@@ -71,7 +71,7 @@ impl RecordInfo {
 
     /// As [`seek`](Self::seek), for all shards of the stream that this instance holds.
     pub fn seek_stream(&self, position: StartPosition) {
-        self.seeker.stream(&self.stream, position);
+        self.seeker.stream(&self.stream, &self.shard, position);
     }
 
     /// What is the same for all records of one shard; under nobody's lease yet.

@@ -19,11 +19,29 @@ pub(crate) struct Seek {
 #[derive(Debug)]
 pub(crate) struct SeekStream {
     pub(crate) stream: Arc<str>,
-    /// One shard; all that this instance holds, where there is none.
-    pub(crate) shard: Option<String>,
+    /// Those of them that this instance holds.
+    pub(crate) shards: Shards,
     pub(crate) to: StartPosition,
     /// Told which shards are being moved, and when each is.
     pub(crate) moves: Option<oneshot::Sender<Vec<Moving>>>,
+}
+
+/// Shards of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shards {
+    All,
+    One(String),
+    AllBut(String),
+}
+
+impl Shards {
+    pub(crate) fn has(&self, shard: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == shard,
+            Self::AllBut(but) => but != shard,
+        }
+    }
 }
 
 /// A shard that is being moved.
@@ -59,11 +77,13 @@ impl Seeker {
         }
     }
 
-    pub(crate) fn stream(&self, stream: &str, to: StartPosition) {
+    /// Moves the whole stream: the handler's own shard by itself, so that nothing is handed over in between.
+    pub(crate) fn stream(&self, stream: &str, own_shard: &str, to: StartPosition) {
+        self.shard(to);
         if let Some(ways) = &self.0 {
             let _ = ways.stream.send(SeekStream {
                 stream: stream.into(),
-                shard: None,
+                shards: Shards::AllBut(own_shard.to_owned()),
                 to,
                 moves: None,
             });

@@ -16,7 +16,7 @@ use crate::StartPosition;
 use crate::leasing::keeper::Keeper;
 use crate::leasing::{Leases, after};
 use crate::reading::assignment::{Assignment, End, Notice, Order};
-use crate::reading::seek::{Moving, Seek, SeekStream, Seeker};
+use crate::reading::seek::{Moving, Seek, SeekStream, Seeker, Shards};
 use crate::service::Service;
 
 /// How long a shard is not given away again after its hand-over was declined.
@@ -158,17 +158,15 @@ impl Readers {
         })
     }
 
-    /// Moves the shards of a stream that are read here; one of them, where it is named.
+    /// Moves those of these shards of a stream that are read here.
     pub(super) fn seek(
         &mut self,
         stream: &Stream,
-        shard: Option<&str>,
+        shards: &Shards,
         to: StartPosition,
     ) -> Vec<Moving> {
         let of_stream = self.readers.iter().filter(|(key, _)| stream.has(key));
-        let asked = of_stream.filter(|(key, reader)| {
-            !reader.is_lost && shard.is_none_or(|shard| shard == key.shard())
-        });
+        let asked = of_stream.filter(|(key, reader)| !reader.is_lost && shards.has(key.shard()));
         let moving = asked.map(|(key, reader)| {
             let (done, told) = oneshot::channel();
             // A reader that is about to end moves nothing.
