@@ -115,8 +115,10 @@ impl Handling {
         }
         let line = parcel(dead_letter::write(info, payload, attempts, reason, true));
         let payload = parcel(bytes::Bytes::copy_from_slice(payload));
-        // Nothing is dropped: until the stream takes it, the record is held.
-        self.store(&[line, payload], &storing, |_| false).await
+        // Nothing is dropped: until the stream takes the payload, the record is held. The line is stored before it,
+        // so that no retry of the payload stores another.
+        self.store(&[line], &storing, |_| false).await?;
+        self.store(&[payload], &storing, |_| false).await
     }
 
     /// Stores records, however often that takes, unless a failure `is_hopeless`.
