@@ -7,7 +7,7 @@ use std::time::Duration;
 use lease_core::{LeaseError, LeaseKey};
 use rstream::DecodeError;
 
-use crate::PublishError;
+use crate::{KinesisStream, PublishError};
 
 /// What went wrong, with the stream and the shard where there is one.
 ///
@@ -224,7 +224,7 @@ impl KinesisError {
     /// A call to the lease store about this shard failed.
     pub(crate) fn lease(key: &LeaseKey, source: LeaseError) -> Self {
         Self::Lease {
-            stream: key.stream().to_owned(),
+            stream: KinesisStream::of_leases(key.stream()).to_owned(),
             shard: key.shard().to_owned(),
             source,
         }

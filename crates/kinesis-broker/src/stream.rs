@@ -10,6 +10,9 @@ use crate::leasing::lineage::{Position, Start};
 use crate::reading::assignment::Terms;
 use crate::{KinesisBroker, KinesisError, Prefetch};
 
+/// Sets a generation apart from its stream in the names of leases. No stream's name has it.
+const GENERATION: char = '@';
+
 /// A Kinesis data stream to subscribe to.
 ///
 /// ```
@@ -118,12 +121,18 @@ impl KinesisStream {
         self
     }
 
-    /// What its leases are named by. No stream's name has the character that sets the generation apart.
+    /// What its leases are named by.
     pub(crate) fn lease_name(&self) -> String {
         match &self.generation {
-            Some(generation) => format!("{}@{generation}", self.name),
+            Some(generation) => format!("{}{GENERATION}{generation}", self.name),
             None => self.name.clone(),
         }
+    }
+
+    /// The stream whose leases are named so.
+    pub(crate) fn of_leases(name: &str) -> &str {
+        name.split_once(GENERATION)
+            .map_or(name, |(stream, _)| stream)
     }
 
     pub(crate) fn start(&self) -> Start {

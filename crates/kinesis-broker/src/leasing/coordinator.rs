@@ -269,7 +269,7 @@ impl Coordinator {
     }
 
     fn ended(&mut self, key: &LeaseKey, end: Option<End>) {
-        let (stream, shard) = (key.stream(), key.shard());
+        let (stream, shard) = (KinesisStream::of_leases(key.stream()), key.shard());
         self.opened(key);
         match end {
             Some(End::NotTaken) => tracing::debug!(stream, shard, "not taken"),
