@@ -87,7 +87,8 @@ pub enum KinesisError {
         source: Box<PublishError>,
     },
     /// A record ought to be a dead letter, by its handler's word or after its last attempt, and the subscription has no
-    /// `dead_letter(..)`. It is retried, and those behind it wait. Told at every doubling of the attempts.
+    /// `dead_letter(..)`. It is retried, and those behind it wait. Told the first time, and at every doubling of the
+    /// attempts.
     #[error(
         "record {sequence_number} of shard {shard} of stream {stream} ought to be a dead letter after {attempts} attempts ({reason}), \
          and the subscription names no place for any: it is tried again"

@@ -31,7 +31,12 @@ pub(crate) struct Delivery<T> {
     tags: VecDeque<T>,
     /// Records that wait until those before them were tried alone.
     behind: VecDeque<(Bytes, RecordInfo)>,
+    /// How often they were tried since the policy counts for them.
     attempt: u32,
+    /// How often the handler had been given them before that, with others.
+    earlier: u32,
+    /// Whether it was said that the first of them ought to be a dead letter and there is no place for any.
+    wants_place: bool,
     /// What tells of records, to be used again.
     spare: Vec<RecordInfo>,
     seeker: Seeker,
@@ -79,6 +84,8 @@ impl<T> Delivery<T> {
             tags: VecDeque::new(),
             behind: VecDeque::new(),
             attempt: 0,
+            earlier: 0,
+            wants_place: false,
             spare: Vec::new(),
             seeker: Seeker::default(),
         }
@@ -117,7 +124,12 @@ impl<T> Delivery<T> {
 
     /// Whether the handler was given it before.
     pub(crate) fn was_tried(&self) -> bool {
-        self.attempt > 0
+        self.times_given() > 0
+    }
+
+    /// How often the handler was given it.
+    fn times_given(&self) -> u32 {
+        self.earlier.saturating_add(self.attempt)
     }
 
     /// Notes under which lease the records are handed over.
@@ -138,6 +150,9 @@ impl<T> Delivery<T> {
         {
             self.payloads.push(payload);
             self.infos.records.push(info);
+        }
+        if self.payloads.is_empty() {
+            self.earlier = 0;
         }
         self.tags.drain(..count)
     }
@@ -177,7 +192,10 @@ impl<T> Delivery<T> {
         let undecodable = undecodable.filter(|_| handled == given && then == Then::Afresh);
         let is_undecodable = undecodable.is_some();
         if let Some(error) = undecodable {
-            let attempt = if given == 0 { attempt } else { 1 };
+            if given > 0 {
+                (self.earlier, self.attempt) = (0, 1);
+            }
+            let attempt = self.attempt;
             let reason = || error.to_string().into();
             then = judge_undecodable(policy, reason, attempt, with.random);
             with.reports.report(&KinesisError::Undecodable {
@@ -189,10 +207,10 @@ impl<T> Delivery<T> {
             });
         }
         match then {
-            Then::Afresh => self.go_on(handled, 0),
+            Then::Afresh => self.go_on(handled, given),
             Then::Drop(records) => {
                 self.dropped(handled..handled + records, is_undecodable);
-                self.go_on(handled + records, 0)
+                self.go_on(handled + records, given)
             }
             Then::DeadLetter { records, reason } => {
                 let mut settled = handled;
@@ -202,14 +220,14 @@ impl<T> Delivery<T> {
                     }
                     settled += 1;
                 }
-                self.go_on(settled, 0)
+                self.go_on(settled, given)
             }
             Then::Again(again) => self.again(handled, again, with.reports),
         }
     }
 
     async fn call(&self, handling: &Handling) -> Called {
-        let (payloads, attempt) = (&self.payloads, self.attempt);
+        let (payloads, attempt) = (&self.payloads, self.times_given());
         if self.is_batch {
             let called = handling
                 .handler
@@ -263,7 +281,7 @@ impl<T> Delivery<T> {
                 sequence_number,
                 ..
             } = &self.infos.records[0];
-            let attempt = self.attempt;
+            let attempt = self.times_given();
             tracing::error!(
                 stream,
                 shard,
@@ -283,9 +301,15 @@ impl<T> Delivery<T> {
         }
     }
 
-    /// So many records are settled; those behind them have been tried `attempt` times.
-    fn go_on(&mut self, settled: usize, attempt: u32) -> Next {
-        self.attempt = attempt;
+    /// So many records are settled, out of those that the handler was given; nothing is decided of the others.
+    fn go_on(&mut self, settled: usize, given: usize) -> Next {
+        if settled < given {
+            self.earlier = self.times_given();
+        } else if self.behind.is_empty() {
+            self.earlier = 0;
+        }
+        self.attempt = 0;
+        self.wants_place = false;
         Next {
             settled,
             pause: Duration::ZERO,
@@ -301,13 +325,17 @@ impl<T> Delivery<T> {
             ..
         } = info;
         if handled > 0 {
+            self.earlier = self.times_given() - 1;
             self.attempt = 1;
+            self.wants_place = false;
         }
         let attempt = self.attempt;
         let pause = again.pause;
         let is_said_aloud = attempt.is_power_of_two();
+        let wanted_place = self.wants_place;
+        self.wants_place |= again.for_want_of_a_place.is_some();
         match again.for_want_of_a_place {
-            Some(reason) if is_said_aloud || attempt == 1 => {
+            Some(reason) if is_said_aloud || !wanted_place => {
                 reports.report(&KinesisError::NoDeadLetters {
                     stream: stream.clone(),
                     shard: shard.clone(),
@@ -333,6 +361,7 @@ impl<T> Delivery<T> {
             ),
         }
         if again.alone {
+            self.earlier = self.times_given();
             self.attempt = 0;
             let records = self.payloads.drain(1..).zip(self.infos.records.drain(1..));
             self.behind.extend(records);
@@ -352,7 +381,7 @@ impl<T> Delivery<T> {
         };
         let stored = with
             .handling
-            .give_up(&self.payloads[place], self.attempt, reason, storing)
+            .give_up(&self.payloads[place], self.times_given(), reason, storing)
             .await;
         if stored.is_err() {
             return false;
@@ -363,7 +392,7 @@ impl<T> Delivery<T> {
             sequence_number,
             ..
         } = info;
-        let attempts = self.attempt;
+        let attempts = self.times_given();
         metrics::counter!("kinesis_dead_letters_total", "stream" => stream.clone()).increment(1);
         tracing::warn!(
             stream,
