@@ -582,6 +582,17 @@ impl Reader {
         }
     }
 
+    /// Tells those who asked for the last move, once it is in the store.
+    fn tell_movers(&mut self) {
+        if self.movers.is_empty() || !self.is_moved() {
+            return;
+        }
+        for mover in self.movers.drain(..) {
+            // Whoever asked may have given up waiting.
+            let _ = mover.send(());
+        }
+    }
+
     /// Whether the last move is in the store.
     fn is_moved(&self) -> bool {
         self.moving.is_none() && !self.awaits_tip && self.tenure.is_written()
@@ -641,6 +652,7 @@ impl Reader {
                 }
             }
         }
+        self.tell_movers();
         Some(End::Released)
     }
 

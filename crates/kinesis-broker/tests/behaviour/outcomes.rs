@@ -9,18 +9,11 @@ use tokio::time::{Instant, sleep};
 use tracing::Level;
 
 use crate::support::{
-    Act, Call, Fleet, Logs, STREAM, Says, Seen, Trouble, ack, from_the_start, say, shard, until,
+    Call, Fleet, Logs, STREAM, Seen, Trouble, ack, from_the_start, panics, say, shard, until,
     within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn panics() -> Act {
-    Act {
-        takes: Duration::ZERO,
-        says: Says::Panic,
-    }
-}
 
 /// The times between the attempts of one record.
 fn pauses(seen: &[Seen], value: u64) -> Vec<Duration> {

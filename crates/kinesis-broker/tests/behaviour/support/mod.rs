@@ -2,6 +2,7 @@
 //! a log of everything that any handler was given.
 
 mod counters;
+mod handlers;
 mod history;
 mod logs;
 mod store;
@@ -12,12 +13,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kinesis_broker::{KinesisBroker, KinesisError, KinesisStream, RecordInfo, StartPosition};
-use kinesis_sim::KinesisSim;
+use kinesis_sim::{KinesisSim, SimRecord};
 use lease_core::{Checkpoint, LeaseKey, LeaseState, LeaseStore as _};
-use rstream::{AppInfo, Context, Handle, HandlerOutcome, Running, RustStream, subscriber};
+use rstream::broker::{Position, Subscription};
+use rstream::{
+    AppError, AppInfo, Context, Handle, HandlerOutcome, Running, RustStream, subscriber,
+};
 use tokio::time::Instant;
 
 pub(crate) use counters::Counters;
+pub(crate) use handlers::{Batches, Receipt, Replies, SeenBatch};
 pub(crate) use logs::Logs;
 pub(crate) use store::{Call, Made, Outcome, TestStore, Trouble};
 
@@ -82,7 +87,31 @@ pub(crate) fn say(outcome: HandlerOutcome) -> Act {
     }
 }
 
+/// Ends with a panic, at once.
+pub(crate) fn panics() -> Act {
+    Act {
+        takes: Duration::ZERO,
+        says: Says::Panic,
+    }
+}
+
+impl Act {
+    /// Makes a handler end so; `done` is called when it does.
+    async fn make(self, done: impl FnOnce()) -> Result<(), HandlerOutcome> {
+        if !self.takes.is_zero() {
+            tokio::time::sleep(self.takes).await;
+        }
+        done();
+        match self.says {
+            Says::Outcome(outcome) if outcome == HandlerOutcome::ack() => Ok(()),
+            Says::Outcome(outcome) => Err(outcome),
+            Says::Panic => panic!("a handler of a test panics"),
+        }
+    }
+}
+
 type Behaviour = Arc<dyn Fn(&Seen) -> Act + Send + Sync>;
+type Subscribe = dyn Fn(KinesisStream, Recorder) -> Subscription;
 
 /// A simulated Kinesis, a store, and what the handlers of all instances were given.
 #[derive(Clone, Debug)]
@@ -122,6 +151,7 @@ impl Fleet {
             name: owner.to_owned(),
             streams: vec![from_the_start(STREAM)],
             behaviour: Arc::new(|_| ack()),
+            subscribe: Box::new(|stream, handler| subscriber(stream, handler).build::<u64>()),
             configure: Box::new(|broker| broker),
         }
     }
@@ -137,6 +167,19 @@ impl Fleet {
     /// Puts a record of this value into the shard of [`STREAM`] that has this partition key.
     pub(crate) fn put_key(&self, partition_key: &str, value: u64) {
         self.sim.put(STREAM, partition_key, value.to_string());
+    }
+
+    /// Everything that lies in a stream, in the order of the sequence numbers.
+    pub(crate) fn stored(&self, stream: &str) -> Vec<SimRecord> {
+        let shards = self.sim.shards(stream).into_iter();
+        let mut records: Vec<_> = shards
+            .flat_map(|shard| self.sim.records(stream, &shard.id))
+            .collect();
+        records.sort_by_key(|record| {
+            let number = &record.sequence_number;
+            (number.len(), number.clone())
+        });
+        records
     }
 
     /// Puts records of these values into a shard of [`STREAM`].
@@ -226,6 +269,7 @@ pub(crate) struct Builder {
     name: String,
     streams: Vec<KinesisStream>,
     behaviour: Behaviour,
+    subscribe: Box<Subscribe>,
     configure: Box<dyn FnOnce(KinesisBroker) -> KinesisBroker>,
 }
 
@@ -245,6 +289,15 @@ impl Builder {
     /// Does this with each delivery.
     pub(crate) fn handler(mut self, act: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         self.behaviour = Arc::new(act);
+        self
+    }
+
+    /// Makes this of each stream and the handler.
+    pub(crate) fn subscription(
+        mut self,
+        subscribe: impl Fn(KinesisStream, Recorder) -> Subscription + 'static,
+    ) -> Self {
+        self.subscribe = Box::new(subscribe);
         self
     }
 
@@ -274,7 +327,7 @@ impl Builder {
                         log: Arc::clone(log),
                         behaviour: Arc::clone(&self.behaviour),
                     };
-                    b.include(subscriber(stream, handler).build::<u64>());
+                    b.include((self.subscribe)(stream, handler));
                 }
             })
             .on_error(move |error| sink.lock().unwrap().push(Reported::new(error)));
@@ -302,6 +355,8 @@ impl Reported {
             Some(KinesisError::Read { .. }) => "Read",
             Some(KinesisError::Undecodable { .. }) => "Undecodable",
             Some(KinesisError::Unsettled { .. }) => "Unsettled",
+            Some(KinesisError::NotStored { .. }) => "NotStored",
+            Some(KinesisError::NoDeadLetters { .. }) => "NoDeadLetters",
             Some(_) => "another KinesisError",
             None => "no KinesisError",
         };
@@ -337,6 +392,12 @@ impl Instance {
         errors
     }
 
+    /// Moves the subscription to [`STREAM`].
+    pub(crate) async fn seek(&self, to: impl Position) -> Result<(), AppError> {
+        let running = self.running.as_ref().expect("it runs");
+        running.seek(STREAM, to).await
+    }
+
     /// Stops it gracefully.
     pub(crate) async fn stop(mut self) {
         let running = self.running.take().expect("it runs");
@@ -347,9 +408,17 @@ impl Instance {
     pub(crate) fn kill(self) {}
 }
 
-struct Recorder {
+/// Notes each delivery in the fleet's log, and ends as it is told to.
+#[derive(Clone)]
+pub(crate) struct Recorder {
     log: Arc<Mutex<Vec<Seen>>>,
     behaviour: Behaviour,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
 }
 
 impl Handle<u64> for Recorder {
@@ -378,15 +447,8 @@ impl Handle<u64> for Recorder {
             log.push(seen);
             log.len() - 1
         };
-        if !act.takes.is_zero() {
-            tokio::time::sleep(act.takes).await;
-        }
-        self.log.lock().unwrap()[index].done_at = Some(Instant::now());
-        match act.says {
-            Says::Outcome(outcome) if outcome == HandlerOutcome::ack() => Ok(()),
-            Says::Outcome(outcome) => Err(outcome),
-            Says::Panic => panic!("a handler of a test panics"),
-        }
+        let done = || self.log.lock().unwrap()[index].done_at = Some(Instant::now());
+        act.make(done).await
     }
 }
 
