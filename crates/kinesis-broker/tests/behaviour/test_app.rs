@@ -1,5 +1,7 @@
 //! `TestApp` with a `KinesisBroker`: the programs of the first page, in process.
 
+mod surface;
+
 use std::future::{Future, ready};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
