@@ -17,7 +17,8 @@ const VERSION: u32 = 1;
 /// It is written as one line of JSON that says where it came from, how often it was tried and why it was given up,
 /// and behind the line's end the payload, byte for byte. The dead letter has the record's partition key, so those of
 /// one key stay in order. Where both together are larger than the stream takes, the line comes as a record of its own, with
-/// `"payload_follows": true`, and the payload as the next record of that key.
+/// `"payload_follows": true`, and the payload as a later record of that key: the next one that this service puts. A record without a
+/// partition key is stored under its sequence number.
 ///
 /// ```
 /// use kinesis_broker::prelude::*;

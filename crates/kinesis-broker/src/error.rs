@@ -71,10 +71,10 @@ pub enum KinesisError {
         /// The wanted type, and where decoding failed.
         source: DecodeError,
     },
-    /// What came of a record, a reply or a dead letter, cannot be stored, and will be tried again; the record is not
-    /// settled before, and those behind it wait. Told once for each record.
+    /// A reply or a dead letter of a record cannot be stored, and is tried again; the record is not settled before, and
+    /// those behind it wait. Told once for each record.
     #[error(
-        "what came of record {sequence_number} of shard {shard} of stream {stream} is not stored, and is tried again: {source}"
+        "a reply or dead letter of record {sequence_number} of shard {shard} of stream {stream} is not stored, and is tried again: {source}"
     )]
     NotStored {
         /// The stream that the record was read from.
@@ -170,7 +170,7 @@ pub enum KinesisError {
     },
     /// Shards were not moved: this instance does not hold them, or gave them up before the move was in the store.
     #[error(
-        "not moved of stream {stream}: {}; move them where they are held",
+        "stream {stream} is not moved: {}; move its shards where they are held",
         if .shards.is_empty() { "this instance holds no shard".to_owned() } else { .shards.join(", ") }
     )]
     NotMoved {

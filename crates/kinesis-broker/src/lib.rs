@@ -3,7 +3,7 @@
 //!
 //! Kinesis keeps no record of who reads a shard or how far a reader got. A [`KinesisBroker`] keeps both in a
 //! [`LeaseStore`]: an instance acquires a shard before it reads it, renews its lease while it reads, and
-//! writes a checkpoint with every acknowledgement. Several instances on one store share the shards; what an
+//! writes a checkpoint with every acknowledgement, or at an interval. Several instances on one store share the shards; what an
 //! instance that stops or dies has left is read on by the others.
 //!
 //! ```
@@ -48,8 +48,9 @@
 //!
 //! What the vendor's producer library packs into one record is unpacked: each of its records is handed over by itself,
 //! with a [`sub_sequence_number`](RecordInfo::sub_sequence_number), and settled by itself; a reader that resumes inside
-//! skips exactly what is settled. One whose hash key is not the shard's is passed over, and counted: its producer has
-//! found out by then and sends it again. A damaged one is handed over as the record that it is.
+//! skips exactly what is settled. One whose hash key is not the shard's is passed over, and counted, and said in a
+//! warning the first time: that library finds out and sends it again, while another producer may not (see
+//! `docs/aggregation.md`). A damaged one is handed over as the record that it is.
 //!
 //! # What is counted
 //!

@@ -77,9 +77,10 @@ impl KinesisStream {
     /// through retries and redelivery; a record whose key has one in hand waits, and others go past it, while no more
     /// than eight times `records` wait so. The checkpoint follows the settled prefix all the same, so a crash redelivers
     /// everything behind the oldest record that was not settled, and what is settled while a checkpoint is being
-    /// written; no more than 4,096 records are handed over from that oldest one on. A planned move redelivers nothing,
-    /// but what is settled behind a record that is being retried when the broker is shut down.
-    /// Zero is an error at start.
+    /// written; no more than 4,096 records are handed over from that oldest one on. A hand-over, a shutdown and the end
+    /// of a shard redeliver nothing, but what is settled behind a record that is being retried when the broker is shut
+    /// down.
+    /// Zero is an error at start, and so is more than one for a handler of batches.
     ///
     /// Records without a partition key, in a stream that distributes them itself, pass for records of one key.
     pub fn concurrency(mut self, records: usize) -> Self {
@@ -93,7 +94,7 @@ impl KinesisStream {
         self
     }
 
-    /// How much is read ahead of the handler; see [`Prefetch`].
+    /// How much is read ahead of the handler; `Prefetch::default()` unless it is set.
     pub fn prefetch(mut self, limits: Prefetch) -> Self {
         self.prefetch = limits;
         self
@@ -243,7 +244,7 @@ pub enum Checkpointing {
     /// handed over or read to its end and when the broker is shut down.
     ///
     /// Handlers do not wait for it. A crash redelivers what was settled in the last interval, and in the call under way,
-    /// besides what was in hand; a planned move redelivers nothing. Zero is an error at start.
+    /// besides what was in hand; a hand-over, a shutdown and the end of a shard redeliver nothing. Zero is an error at start.
     Interval(Duration),
 }
 

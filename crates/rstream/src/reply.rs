@@ -200,7 +200,13 @@ impl<R: Answer> Returned for ReplyTo<R> {
     ) -> Result<(), HandlerOutcome> {
         let answered = reply.answer(&self.to, codec, replies);
         answered.map_err(|error| {
-            tracing::error!("a reply is not published: {error}");
+            // Without the source, which may quote the value.
+            let SendError { to, type_name, .. } = &error;
+            tracing::error!(
+                to = &**to,
+                type_name,
+                "a reply cannot be encoded, and is not published"
+            );
             error.into()
         })
     }

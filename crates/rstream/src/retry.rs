@@ -85,8 +85,9 @@ impl RetryPolicy {
         self
     }
 
-    /// How often a message is handed over in all; at least once. What fails the last time goes to the
-    /// subscription's [`dead_letter`](crate::SubscriberBuilder::dead_letter), and is retried further, and reported,
+    /// How often a message is handed over; at least once. Where the subscription has a place for dead letters, a batch
+    /// that fails the last time is taken apart, and each of its messages is handed over as often again, alone. What
+    /// fails the last time goes to the subscription's [`dead_letter`](crate::SubscriberBuilder::dead_letter), and is retried further, and reported,
     /// where there is none.
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);

@@ -48,7 +48,12 @@ impl Running {
     }
 
     /// Moves the subscription to `subscription` to the position `to`, while it runs: what is read next is read from
-    /// there. What the handler has in hand and what waited for it count for nothing where it was.
+    /// there. Handlers that run are finished, and their outcomes count; what waits for its turn or for a retry is
+    /// forgotten.
+    ///
+    /// Returns once the move will outlast a crash, for all of the subscription that this instance reads; what others
+    /// read is not moved. Where another move is asked for before this one is made, that one takes its place, and both
+    /// return.
     ///
     /// `to` is a position of the subscription's broker, such as `kinesis-broker`'s `StartPosition`; it says which
     /// broker is meant where several have a subscription of that name.

@@ -16,6 +16,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::leasing::after;
 use crate::leasing::lineage::{Listing, Position};
 use crate::reading::feed::Appetite;
+use crate::reading::record::size;
 use crate::sabotage::{self, Sabotage};
 use crate::service::{Fetched, Opened, Service};
 
@@ -25,7 +26,9 @@ use crate::service::{Fetched, Opened, Service};
 /// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
 const READS_APART: Duration = Duration::from_millis(220);
 /// What a shard gives in a second. The service refuses reads until an answer of more is paid off: for five
-/// seconds after one of 10 MiB.
+/// seconds after one of 10 MiB ([GetRecords]).
+///
+/// [GetRecords]: https://docs.aws.amazon.com/kinesis/latest/APIReference/API_GetRecords.html
 const BYTES_A_SECOND: u64 = 2 * 1024 * 1024;
 
 /// What reading on brought.
@@ -347,10 +350,6 @@ async fn is_there_but_not_so_far(
 
 /// How long a shard takes to give these records.
 fn time_to_give(records: &[Record]) -> Duration {
-    let key = |record: &Record| record.partition_key.as_ref().map_or(0, String::len);
-    let bytes = records
-        .iter()
-        .map(|record| record.data.as_ref().len() + key(record));
-    let millis = bytes.sum::<usize>() as u64 * 1_000;
-    Duration::from_millis(millis.div_ceil(BYTES_A_SECOND))
+    let bytes = records.iter().map(size).sum::<usize>() as u64;
+    Duration::from_millis((bytes * 1_000).div_ceil(BYTES_A_SECOND))
 }

@@ -23,7 +23,7 @@ const FEW: i32 = 100;
 ///
 /// A read is begun while what its shard holds is below both its limits and what all shards of the subscription on
 /// this instance hold is below theirs; it brings up to 10 MB and 10,000 records ([GetRecords]) past that. A shard of
-/// which nothing is held is read whatever the others hold, by then 100 records at a time, so that one shard with a slow handler
+/// which nothing is held is read whatever the others hold, by then with a `Limit` of 100 records, so that one shard with a slow handler
 /// never keeps another waiting.
 ///
 /// ```
@@ -123,6 +123,8 @@ pub(crate) struct Feed {
     opened: Option<(Item, Peekable<UserRecords>)>,
     /// The checkpoint that the shard was opened at, where it lies inside an aggregated record.
     inside: Option<Checkpoint>,
+    /// Whether it was said that records of other shards are passed over.
+    has_skipped: bool,
     /// Records that were fetched, and are neither handed over nor forgotten.
     records: usize,
     bytes: usize,
@@ -153,6 +155,7 @@ impl Feed {
             batches: VecDeque::new(),
             opened: None,
             inside: inside.cloned(),
+            has_skipped: false,
             records: 0,
             bytes: 0,
         }
@@ -235,13 +238,16 @@ impl Feed {
         if skipped > 0 {
             let labels = [("stream", stream.to_string())];
             metrics::counter!("kinesis_records_skipped_total", &labels).increment(skipped);
-            tracing::debug!(
-                stream = &**stream,
-                shard = &**id,
-                sequence_number = record.sequence_number(),
-                skipped,
-                "an aggregated record has records of other shards, whose producer sends them again"
-            );
+            if !std::mem::replace(&mut self.has_skipped, true) {
+                tracing::warn!(
+                    stream = &**stream,
+                    shard = &**id,
+                    sequence_number = record.sequence_number(),
+                    skipped,
+                    "an aggregated record has records of other shards; they are passed over, and a producer library \
+                     that sees where its records land sends them again (said once for each shard)"
+                );
+            }
         }
         let inside = inside.filter(|inside| inside.sequence() == Some(record.sequence_number()));
         let after = inside.and_then(|inside| inside.sub_sequence());

@@ -22,7 +22,7 @@ pub(crate) struct Handling {
     outlet: OnceLock<Outlet>,
 }
 
-/// What cannot be stored, whatever is tried.
+/// Why something is not stored.
 #[derive(Debug)]
 pub(crate) enum NotStored {
     /// The record itself is at fault.
@@ -128,8 +128,9 @@ impl Handling {
         storing: &Storing<'_>,
         is_hopeless: impl Fn(&PublishError) -> bool,
     ) -> Result<(), NotStored> {
+        // Where something can be stored there is a place for it; without one nothing is said to be stored.
         let Some(outlet) = self.outlet.get() else {
-            return Ok(());
+            return Err(NotStored::Lost);
         };
         let mut failures = 0;
         // Ordinary failures are the publisher's to retry, with jitter; what comes here waits for a person.
@@ -164,6 +165,7 @@ fn is_at_fault(error: &PublishError) -> bool {
     is_too_large(error) || matches!(error, PublishError::PartitionKey { .. })
 }
 
+/// The service refuses a record that its stream is not set up for as an invalid argument.
 fn is_too_large(error: &PublishError) -> bool {
     match error {
         PublishError::TooLarge { .. } => true,

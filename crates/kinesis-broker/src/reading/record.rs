@@ -30,7 +30,8 @@ pub struct RecordInfo {
     pub stream: String,
     /// The shard's id.
     pub shard: String,
-    /// The record's sequence number: unique within its shard, and growing with time.
+    /// The record's sequence number: growing with time, and unique within its shard together with
+    /// [`sub_sequence_number`](Self::sub_sequence_number).
     pub sequence_number: String,
     /// Its place, from 0, inside the aggregated record that has the sequence number; `None` where it was put alone.
     pub sub_sequence_number: Option<u64>,
@@ -125,8 +126,10 @@ pub struct BatchInfo {
 }
 
 impl BatchInfo {
-    /// One for each record, in their order; all are of one shard. Where a record behind them could not be decoded
-    /// there are more than the handler was given.
+    /// One for each record, in their order; all are of one shard.
+    ///
+    /// Where a record behind them cannot be decoded there are more of these than the handler was given records: the
+    /// first ones, as many as there are records, are theirs. `zip` them, and do not take the last.
     #[must_use]
     pub fn records(&self) -> &[RecordInfo] {
         &self.records
