@@ -452,6 +452,8 @@ impl Reader {
             .filter(|_| order == Order::Read)
             .map(|(_, until)| *until);
         let look_at = [pause_ends, gathers_until].into_iter().flatten().min();
+        // A move waits for handlers alone.
+        let look_at = look_at.filter(|_| self.moving.is_none());
         let appetite = match self.last {
             None if order == Order::Read && self.moving.is_none() => self.feed.appetite(),
             _ => None,

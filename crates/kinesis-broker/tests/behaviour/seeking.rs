@@ -166,8 +166,8 @@ async fn the_outcome_of_the_handler_that_runs_counts_and_then_comes_the_move() {
     fleet.put_all(&shard(0), 1..10);
     let a = fleet
         .instance("a")
-        .handler(|seen| match seen.at.elapsed() {
-            _ if seen.value == 0 => ack_after(20 * SECOND),
+        .handler(|seen| match seen.value {
+            0 => ack_after(20 * SECOND),
             _ => ack(),
         })
         .start()
@@ -211,6 +211,26 @@ async fn a_record_that_waits_for_its_retry_is_forgotten_and_a_move_waits_for_no_
     assert!(fleet.seen().iter().all(|seen| seen.attempt == 1));
     sleep(90 * SECOND).await;
     assert_eq!(fleet.seen().len(), 5);
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_ends_while_a_move_waits_for_another_handler_is_not_looked_at() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_all(&shard(0), 0..2);
+    let a = fleet
+        .instance("a")
+        .streams([read_often().concurrency(2)])
+        .handler(|seen| match seen.value {
+            0 => say(HandlerOutcome::retry_after(2 * SECOND)),
+            _ => ack_after(20 * SECOND),
+        })
+        .start()
+        .await;
+    until("both were given", async || fleet.seen().len() == 2).await;
+    a.seek(StartPosition::latest()).await.unwrap();
+    assert_eq!(fleet.seen().len(), 2);
+    assert!(fleet.seen()[0].at.elapsed() >= 20 * SECOND);
     a.stop().await;
 }
 
