@@ -421,6 +421,10 @@ impl Reader {
     /// What there is without waiting: the answer of a handler or a store that answers at once. `None` after so
     /// many in a row that it is the others' turn.
     async fn at_once(&mut self, order: Order) -> Option<Woken> {
+        if !self.in_flight.is_empty() {
+            // A handler that always fails at once, and is retried at once, keeps the thread to itself otherwise.
+            tokio::task::consume_budget().await;
+        }
         self.in_a_row += 1;
         if order != Order::Read || self.in_a_row >= IN_A_ROW {
             self.in_a_row = 0;
@@ -435,7 +439,6 @@ impl Reader {
         if self.in_flight.is_empty() {
             return None;
         }
-        tokio::task::consume_budget().await;
         match poll!(std::pin::pin!(self.in_flight.next())) {
             Poll::Ready(handled) => Some(Woken::Handled(handled)),
             Poll::Pending => None,
@@ -444,18 +447,20 @@ impl Reader {
 
     /// Waits until something comes about.
     async fn wait(&mut self, order: Order) -> Woken {
-        let has_next = self.moving.is_none() && self.has_next(order);
+        let is_moving = self.moving.is_some();
+        let has_next = !is_moving && self.has_next(order);
         let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
-        let pause_ends = self.pausing.first_key_value().map(|((until, _), _)| *until);
-        let gathered = self.gathering.as_ref().filter(|_| self.lanes.has_room());
-        let gathers_until = gathered
-            .filter(|_| order == Order::Read)
-            .map(|(_, until)| *until);
+        // A time at which nothing could be done would be looked at again and again once it has come.
+        let pauses = self.pausing.first_key_value().filter(|_| !is_moving);
+        let pause_ends = pauses.map(|((until, _), _)| *until);
+        let may_gather = order == Order::Read && self.lanes.has_room() && self.may_hand_over();
+        let gathered = self.gathering.as_ref().filter(|_| may_gather);
+        let gathers_until = gathered.map(|(_, until)| *until);
         let look_at = [pause_ends, gathers_until].into_iter().flatten().min();
         // A move waits for handlers alone.
         let look_at = look_at.filter(|_| self.moving.is_none());
         let appetite = match self.last {
-            None if order == Order::Read && self.moving.is_none() => self.feed.appetite(),
+            None if order == Order::Read && !is_moving => self.feed.appetite(),
             _ => None,
         };
         let Self {

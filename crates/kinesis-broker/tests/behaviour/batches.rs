@@ -7,8 +7,8 @@ use rstream::{HandlerOutcome, OnUndecodable, RetryPolicy, subscriber};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{
-    Act, Batches, Call, Fleet, Instance, Logs, STREAM, SeenBatch, ack, ack_after, from_the_start,
-    panics, say, shard, until, within,
+    Act, Batches, Call, Fleet, Instance, Logs, STREAM, SeenBatch, Trouble, ack, ack_after,
+    from_the_start, panics, say, shard, until, within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -590,5 +590,42 @@ async fn a_batch_may_gather_for_longer_than_a_lease_lasts() {
     until_handed_over(&batches, 1).await;
     assert_eq!(batches.values(), [[0, 1]]);
     assert_eq!(fleet.store.grants(), 1);
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_due_while_the_lease_cannot_be_renewed_waits_for_the_store() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_all(&shard(0), 0..2);
+    let batches = Batches::new(always);
+    let a = fleet
+        .instance("a")
+        .subscription(batches.up_to(10, 15 * SECOND))
+        .start()
+        .await;
+    sleep(SECOND).await;
+    fleet.store.outage(Trouble::Fails);
+    sleep(60 * SECOND).await;
+    assert!(batches.seen().is_empty(), "nobody relies on the lease");
+    fleet.store.recover();
+    until_handed_over(&batches, 1).await;
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_due_while_a_checkpoint_is_sent_again_waits_for_it() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_all(&shard(0), 0..4);
+    let batches = Batches::new(always);
+    fleet.store.trouble(Call::Checkpoint, Trouble::Fails, 1);
+    let slow = Trouble::AnswersLate(2 * SECOND);
+    fleet.store.trouble(Call::Checkpoint, slow, 1);
+    let a = fleet
+        .instance("a")
+        .subscription(batches.up_to(3, SECOND))
+        .start()
+        .await;
+    until_handed_over(&batches, 2).await;
+    assert_eq!(batches.values(), [vec![0, 1, 2], vec![3]]);
     a.stop().await;
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use kinesis_broker::{DeadLetter, KinesisStream};
 use rstream::broker::Subscription;
 use rstream::{HandlerOutcome, RetryPolicy, subscriber};
+use tokio::time::{Instant, advance};
 
 use crate::support::{
-    Batches, Call, Fleet, Recorder, STREAM, Seen, ack, panics, say, shard, until,
+    Act, Batches, Call, Fleet, Recorder, STREAM, Seen, ack, panics, say, shard, until,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -295,4 +296,34 @@ async fn records_of_a_batch_that_are_tried_alone_are_left_by_a_shutdown_and_come
     .await;
     assert!(letters(&fleet).is_empty());
     b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_wants_its_record_back_at_once_for_ever_stops_nothing_else() {
+    let fleet = Fleet::of_shards(2);
+    fleet.put(&shard(0), 0);
+    fleet.put(&shard(1), 1);
+    let hurries_from = Instant::now() + 2 * SECOND;
+    let act = move |seen: &Seen| Act {
+        takes: if seen.at < hurries_from {
+            SECOND / 10
+        } else {
+            Duration::ZERO
+        },
+        ..say(HandlerOutcome::retry_after(Duration::ZERO))
+    };
+    let a = fleet.instance("a").handler(act).start().await;
+    let b = fleet.instance("b").handler(act).start().await;
+    // The clock does not go on by itself: there is always something to do.
+    for _ in 0..300 {
+        advance(SECOND / 10).await;
+    }
+    assert_eq!(
+        fleet.store.grants(),
+        2,
+        "neither shard is settled in time for a hand-over"
+    );
+    assert!(a.errors().is_empty(), "{:?}", a.errors());
+    a.kill();
+    b.kill();
 }

@@ -656,3 +656,24 @@ async fn a_moment_that_the_service_refuses_is_its_oldest_record() {
     assert_eq!(fleet.seen().len(), 9);
     a.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_move_waits_for_a_record_in_hand_though_another_is_due_again_meanwhile() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_key("a", 0);
+    fleet.put_key("b", 1);
+    let a = fleet
+        .instance("a")
+        .streams([read_often().concurrency(2)])
+        .handler(|seen| match (seen.value, seen.attempt) {
+            (0, 1) => say(HandlerOutcome::retry_after(SECOND)),
+            _ => ack_after(10 * SECOND),
+        })
+        .start()
+        .await;
+    until("both were handed over", async || fleet.seen().len() == 2).await;
+    let moved = timeout(20 * SECOND, a.seek(StartPosition::trim_horizon())).await;
+    moved.expect("it is moved").unwrap();
+    until("both come again", async || fleet.seen().len() >= 4).await;
+    a.stop().await;
+}
