@@ -106,8 +106,9 @@ pub struct DeliveredBatch {
     pub given: usize,
     /// What became of those; `None` where there are none.
     pub verdict: Option<Verdict>,
-    /// What is wrong with the message behind the given ones, where that is why it was not given. Hooks have been told
-    /// of it: once the given ones are settled it need not be handed over again for that.
+    /// What is wrong with the message behind the given ones, where that is why it was not given. Where the verdict
+    /// acknowledges all of those, hooks have been told of it, and it need not be handed over again for that; otherwise
+    /// hand it over again, behind what is left of them.
     pub undecodable: Option<DecodeError>,
     /// What the handler wants published: to be stored before anything is settled. Empty unless the verdict settles
     /// something.

@@ -116,7 +116,13 @@ impl Deliver for Observed {
             if let Some(verdict) = &delivered.verdict {
                 self.tell(given, &ctx, verdict);
             }
-            if let (Some(error), Some(payload)) = (&delivered.undecodable, behind.first()) {
+            // Until those before it are acknowledged it is handed over again, and told of then.
+            let is_due = delivered.verdict.as_ref().is_none_or(|verdict| {
+                matches!(verdict, Verdict::Outcome(outcome) if outcome.acks_all(given.len()))
+            });
+            if let (true, Some(error), Some(payload)) =
+                (is_due, &delivered.undecodable, behind.first())
+            {
                 let verdict = Verdict::Undecodable(error.clone());
                 self.tell(std::slice::from_ref(payload), &ctx, &verdict);
             }

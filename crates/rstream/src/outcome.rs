@@ -65,6 +65,15 @@ impl HandlerOutcome {
         &self.0
     }
 
+    /// Whether all of so many messages are handled.
+    pub(crate) const fn acks_all(&self, messages: usize) -> bool {
+        match self.0 {
+            Settlement::Ack => true,
+            Settlement::AckUntil(n) => n >= messages,
+            Settlement::Drop | Settlement::Retry { .. } | Settlement::DeadLetter { .. } => false,
+        }
+    }
+
     /// Whether what the handler wants published is to be published.
     pub(crate) const fn publishes(&self) -> bool {
         match self.0 {

@@ -272,3 +272,36 @@ async fn a_stream_that_nobody_reads_is_an_error_that_names_it() {
     );
     assert!(source.to_string().contains("invoices"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn hooks_are_told_once_of_what_cannot_be_decoded_however_often_those_before_it_are_retried() {
+    #[subscriber(KinesisStream::new("inventory"), batch(10, "1s"))]
+    async fn apply(changes: &[u64], ctx: &mut Context<'_>) -> HandlerOutcome {
+        match (changes, ctx.attempt()) {
+            ([1, ..], 1 | 2) => HandlerOutcome::retry(),
+            ([3, ..], _) => HandlerOutcome::drop(),
+            _ => HandlerOutcome::ack(),
+        }
+    }
+
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&told);
+    let app = RustStream::new(AppInfo::new("inventory", "0.1.0"))
+        .with_broker(KinesisBroker::new(), |b| {
+            b.include(apply);
+        })
+        .on_delivery(move |delivery| {
+            let payloads = delivery.payloads().concat();
+            sink.lock()
+                .unwrap()
+                .push(String::from_utf8(payloads).unwrap());
+        });
+    let app = TestApp::start(app).await.unwrap();
+    let kinesis = app.broker::<KinesisBroker>();
+    for payloads in [["1", "no", "2"], ["3", "no", "4"]] {
+        let published = kinesis.payloads(payloads).to("inventory").publish();
+        published.await.unwrap();
+    }
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told, ["1", "1", "1", "no", "2", "3", "no", "4"]);
+}
