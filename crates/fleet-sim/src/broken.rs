@@ -98,19 +98,26 @@ impl Drop for Committed {
 /// The rule that brokers break which commit this fault.
 fn broken_by(fault: Sabotage) -> Invariant {
     match fault {
-        Sabotage::PastDeadline | Sabotage::DeadlineFromAnswer | Sabotage::UnfencedHandOver => {
-            Invariant::Exclusive
-        }
+        Sabotage::PastDeadline
+        | Sabotage::DeadlineFromAnswer
+        | Sabotage::UnfencedHandOver
+        | Sabotage::TwoOfOneKey
+        | Sabotage::MoreAtOnce => Invariant::Exclusive,
         Sabotage::BorrowedFence => Invariant::Fenced,
-        Sabotage::CheckpointAhead => Invariant::SettledPrefix,
-        Sabotage::TipAnew | Sabotage::ReopenAhead => Invariant::NoLoss,
+        Sabotage::CheckpointAhead | Sabotage::PassesGaps => Invariant::SettledPrefix,
+        Sabotage::TipAnew | Sabotage::ReopenAhead | Sabotage::DropsReadAhead => Invariant::NoLoss,
         Sabotage::ReopenBehind | Sabotage::SkipRetried => Invariant::OrderPerKey,
         Sabotage::ChildBeforeParent => Invariant::Lineage,
         Sabotage::CheckpointBackwards => Invariant::MonotonicCheckpoint,
-        Sabotage::ForgetsFailed | Sabotage::ReleaseBeforeSettle => Invariant::Quiet,
+        Sabotage::ForgetsFailed
+        | Sabotage::ReleaseBeforeSettle
+        | Sabotage::LeavesGaps
+        | Sabotage::LeavesUnwritten => Invariant::Quiet,
+        Sabotage::WritesSeldom | Sabotage::AwaitsNothing => Invariant::BoundedRedelivery,
+        Sabotage::ReadsWithoutEnd => Invariant::BoundedReadAhead,
         Sabotage::NeverTakesOver => Invariant::TakeOverInTime,
         Sabotage::NeverGives | Sabotage::AlwaysMoves => Invariant::BalancedAndStill,
-        Sabotage::TwoCallsAnAck => Invariant::OneCallAnAcknowledgement,
+        Sabotage::TwoCallsAnAck | Sabotage::WritesOften => Invariant::OneCallAnAcknowledgement,
         Sabotage::KeepsTask | Sabotage::KeepsLease => Invariant::NoLeak,
     }
 }

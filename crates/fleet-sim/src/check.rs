@@ -4,6 +4,8 @@
 //! makes allowance for. Nothing here runs, waits or draws anything: the same history breaks the same rules.
 
 mod balanced_and_still;
+mod bounded_read_ahead;
+mod bounded_redelivery;
 #[cfg(test)]
 mod builder;
 mod calm;
@@ -18,6 +20,7 @@ mod no_loss;
 mod one_call;
 mod order_per_key;
 mod owed;
+mod prefix;
 mod quiet;
 mod rows;
 mod settled_prefix;
@@ -33,10 +36,18 @@ use crate::plan::Plan;
 /// How long a lease lasts, counted by the store from the moment at which an acquisition or a renewal took effect.
 const LEASE: Duration = Duration::from_secs(10);
 
+/// How long the product waits for an answer of the store, on a clock within the documented bound.
+const PATIENCE: Duration = Duration::from_millis(2_990);
+
+/// By how much an instance may seem to act before it heard what it acts upon: its clock and the world's, by which
+/// answers are noted, round differently.
+const ROUNDING: Duration = Duration::from_millis(2);
+
 /// A rule of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
-    /// No record of a shard is handed over by two acquisitions at a time, nor by an instance past its deadline.
+    /// No record of a shard is handed over by two acquisitions at a time, nor by an instance past its deadline, nor
+    /// beside more than may be in handlers, nor beside another of its partition key.
     Exclusive,
     /// Nobody but the present holder of a lease changes its row, and epochs grow by one.
     Fenced,
@@ -54,9 +65,14 @@ pub enum Invariant {
     TakeOverInTime,
     /// A planned move redelivers nothing.
     Quiet,
+    /// A crash redelivers what was in hand, and little besides.
+    BoundedRedelivery,
+    /// No more is read ahead of the handlers than was asked for.
+    BoundedReadAhead,
     /// Shards spread evenly, and then nothing moves.
     BalancedAndStill,
-    /// A checkpoint call for each acknowledgement that moves the checkpoint, and no other.
+    /// A checkpoint call for each acknowledgement that moves the checkpoint, and no other; fewer, where calls are
+    /// shared or paced.
     OneCallAnAcknowledgement,
     /// A shutdown leaves nothing behind.
     NoLeak,
@@ -64,7 +80,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Exclusive,
         Self::Fenced,
         Self::SettledPrefix,
@@ -74,6 +90,8 @@ impl Invariant {
         Self::MonotonicCheckpoint,
         Self::TakeOverInTime,
         Self::Quiet,
+        Self::BoundedRedelivery,
+        Self::BoundedReadAhead,
         Self::BalancedAndStill,
         Self::OneCallAnAcknowledgement,
         Self::NoLeak,
@@ -90,6 +108,8 @@ impl Invariant {
             Self::MonotonicCheckpoint => "monotonic checkpoint",
             Self::TakeOverInTime => "take-over in time",
             Self::Quiet => "quiet",
+            Self::BoundedRedelivery => "bounded redelivery",
+            Self::BoundedReadAhead => "bounded reading ahead",
             Self::BalancedAndStill => "balanced and still",
             Self::OneCallAnAcknowledgement => "one call an acknowledgement",
             Self::NoLeak => "no leak",
@@ -98,7 +118,10 @@ impl Invariant {
 
     /// Whether it is about the order in which calls take effect in the store, of which only the store itself knows.
     pub(crate) fn needs_the_order_of_effects(self) -> bool {
-        matches!(self, Self::Fenced | Self::MonotonicCheckpoint | Self::Quiet)
+        matches!(
+            self,
+            Self::Fenced | Self::MonotonicCheckpoint | Self::Quiet | Self::BoundedRedelivery
+        )
     }
 
     fn check(self, index: &Index<'_>) -> Vec<Violation> {
@@ -112,6 +135,8 @@ impl Invariant {
             Self::MonotonicCheckpoint => monotonic_checkpoint::check(index),
             Self::TakeOverInTime => take_over_in_time::check(index),
             Self::Quiet => quiet::check(index),
+            Self::BoundedRedelivery => bounded_redelivery::check(index),
+            Self::BoundedReadAhead => bounded_read_ahead::check(index),
             Self::BalancedAndStill => balanced_and_still::check(index),
             Self::OneCallAnAcknowledgement => one_call::check(index),
             Self::NoLeak => no_leak::check(index),

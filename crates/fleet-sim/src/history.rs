@@ -199,6 +199,15 @@ pub enum Event {
         /// What it got, which is a failure where the answer was lost.
         answer: Answer,
     },
+    /// An instance read a shard, and got records.
+    Fetched {
+        /// Which.
+        instance: InstanceId,
+        /// When it asked for them.
+        sent: Duration,
+        /// Their sequence numbers.
+        records: Vec<Sequence>,
+    },
     /// A record was handed to a handler.
     Handed(Delivery),
     /// The handler ended.

@@ -7,7 +7,9 @@ use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_types::SdkConfig;
 use futures_util::FutureExt as _;
-use kinesis_broker::{KinesisBroker, KinesisStream, RecordInfo, StartPosition};
+use kinesis_broker::{
+    Checkpointing, KinesisBroker, KinesisStream, Prefetch, RecordInfo, StartPosition,
+};
 use lease_core::{LeaseKey, LeaseStore};
 use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::clock::{Clock, WallClock};
 use crate::drive::Drive;
 use crate::history::{Delivery, Event, InstanceId, Recorder, Sequence};
-use crate::plan::{Handlers, Plan, Start};
+use crate::plan::{Handlers, Plan, Reading, Start};
 use crate::wire::http::RemoteHttp;
 use crate::wire::store::RemoteStore;
 use crate::wire::{Line, Parcel};
@@ -192,21 +194,15 @@ fn app(
         .lease_store(Arc::new(store))
         .owner_id(owner)
         .seed(seed);
-    let start = match plan.start {
-        Start::TrimHorizon => StartPosition::trim_horizon(),
-        Start::Latest => StartPosition::latest(),
-    };
     let handler = Witness {
         line: line.clone(),
         handlers: plan.handlers,
         seed: plan.seed,
     };
-    let reports = line.clone();
+    let (stream, reports) = (stream(plan), line.clone());
     RustStream::new(AppInfo::new("fleet", "0.0.0"))
         .with_broker(broker, |b| {
-            b.include(
-                subscriber(KinesisStream::new(STREAM).start_at(start), handler).build::<u64>(),
-            );
+            b.include(subscriber(stream, handler).build::<u64>());
         })
         .on_error(move |error| {
             let error = chain(error);
@@ -215,6 +211,26 @@ fn app(
                 error,
             };
             reports.recorder.note(reports.clock.now(), event);
+        })
+}
+
+fn stream(plan: &Plan) -> KinesisStream {
+    let Reading {
+        concurrency,
+        interval,
+        prefetch,
+    } = plan.reading;
+    KinesisStream::new(STREAM)
+        .start_at(match plan.start {
+            Start::TrimHorizon => StartPosition::trim_horizon(),
+            Start::Latest => StartPosition::latest(),
+        })
+        .concurrency(concurrency)
+        .checkpointing(interval.map_or(Checkpointing::EveryAck, Checkpointing::Interval))
+        .prefetch(match prefetch {
+            None => Prefetch::default(),
+            Some(0) => Prefetch::none(),
+            Some(records) => Prefetch::default().records(records),
         })
 }
 
@@ -304,7 +320,7 @@ impl Handle<u64> for Witness {
             }
             let outcome = match &end {
                 End::Ack => Some(HandlerOutcome::ack()),
-                End::Say(outcome) => Some(*outcome),
+                End::Say(outcome) => Some(outcome.clone()),
                 End::Panic => None,
             };
             self.note(Event::Said {

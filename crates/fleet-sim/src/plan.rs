@@ -25,6 +25,8 @@ pub struct Plan {
     pub producer: Producer,
     /// How handlers behave.
     pub handlers: Handlers,
+    /// How all instances read.
+    pub reading: Reading,
     /// Of a thousand calls of the store, how many meet with trouble at any time while the mishaps last.
     pub store_noise: u32,
     /// Of a thousand calls of Kinesis, how many meet with trouble at any time while the mishaps last.
@@ -64,6 +66,56 @@ pub struct Handlers {
     pub slow: Duration,
     /// Of a thousand first deliveries, how many end in a retry, a panic or a drop.
     pub unhappy_in_1000: u32,
+}
+
+/// How an instance reads a shard. The default is the product's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How many records of it may be in handlers at once.
+    pub concurrency: usize,
+    /// The least time between two of its checkpoints; where there is none, each acknowledgement is written.
+    pub interval: Option<Duration>,
+    /// How many of its records may be read ahead before it is read again; where it is not said, as many as the
+    /// product thinks right, which no run comes near.
+    pub prefetch: Option<usize>,
+}
+
+impl Reading {
+    /// Whether each acknowledgement is in the store before the next record of the shard is handed over.
+    #[must_use]
+    pub fn awaits_each(&self) -> bool {
+        self.concurrency == 1 && self.interval.is_none()
+    }
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            concurrency: 1,
+            interval: None,
+            prefetch: None,
+        }
+    }
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            concurrency,
+            interval,
+            prefetch,
+        } = self;
+        write!(f, "{concurrency} of a shard in handlers at once, ")?;
+        match interval {
+            None => write!(f, "each acknowledgement written, ")?,
+            Some(interval) => write!(f, "checkpoints {interval:?} apart, ")?,
+        }
+        match prefetch {
+            None => write!(f, "as much read ahead as usual"),
+            Some(0) => write!(f, "nothing read ahead"),
+            Some(records) => write!(f, "{records} read ahead"),
+        }
+    }
 }
 
 /// Something that goes wrong, or is done to the fleet.
@@ -193,7 +245,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {} instances, {} shards read from {:?}, {} records a second over {} keys for {:?}, clocks off by up to {} ppm, noise {}‰ of store calls and {}‰ of Kinesis calls, handlers up to {:?}, {}‰ up to {:?}, {}‰ unhappy",
+            "seed {}: {} instances, {} shards read from {:?}, {} records a second over {} keys for {:?}, clocks off by up to {} ppm, noise {}‰ of store calls and {}‰ of Kinesis calls, handlers up to {:?}, {}‰ up to {:?}, {}‰ unhappy; {}",
             self.seed,
             self.instances,
             self.shards,
@@ -208,6 +260,7 @@ impl fmt::Display for Plan {
             self.handlers.slow_in_1000,
             self.handlers.slow,
             self.handlers.unhappy_in_1000,
+            self.reading,
         )?;
         for Mishap { at, what } in &self.mishaps {
             writeln!(f, "  {:>8.3} s  {what:?}", at.as_secs_f64())?;

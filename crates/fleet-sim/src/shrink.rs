@@ -1,13 +1,13 @@
 //! Makes a plan that fails as small as it can be while it still fails.
 //!
 //! What is taken out comes first: mishaps, by halves and then one by one. What is left is made simpler: no noise, no
-//! drift, prompt handlers, fewer instances, shards and keys, shorter spells, and an early end. All of it is tried
-//! again until nothing more can go. What the seed decides during the run stays, but whatever is taken out shifts it,
+//! drift, prompt handlers, records read as they are by default, fewer instances, shards and keys, shorter spells, and
+//! an early end. All of it is tried again until nothing more can go. What the seed decides during the run stays, but whatever is taken out shifts it,
 //! so a smaller plan may fail for a reason of its own; whoever looks at it has to look at what it breaks.
 
 use std::time::Duration;
 
-use crate::plan::{Mishap, Plan, What};
+use crate::plan::{Mishap, Plan, Reading, What};
 
 /// How many plans are tried at most: each of them is a whole run.
 const TRIES: usize = 300;
@@ -80,6 +80,16 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
         self.attempt(|plan| plan.handlers.unhappy_in_1000 = 0);
         self.attempt(|plan| plan.handlers.slow_in_1000 = 0);
         self.attempt(|plan| plan.handlers.usual = Duration::ZERO);
+        let Reading {
+            concurrency,
+            interval,
+            prefetch,
+        } = Reading::default();
+        self.attempt(|plan| plan.reading.interval = interval);
+        self.attempt(|plan| plan.reading.prefetch = prefetch);
+        if !self.attempt(|plan| plan.reading.concurrency = concurrency) {
+            self.lower(|plan| &mut plan.reading.concurrency);
+        }
         self.lower(|plan| &mut plan.instances);
         self.lower(|plan| &mut plan.shards);
         self.lower(|plan| &mut plan.producer.keys);
@@ -167,6 +177,11 @@ mod tests {
         ) = (40, 4, 120, 10);
         (plan.store_noise, plan.kinesis_noise, plan.drift_ppm) = (100, 100, 500);
         (plan.mishaps, plan.lasts) = (mishaps, Duration::from_secs(120));
+        plan.reading = Reading {
+            concurrency: 16,
+            interval: Some(Duration::from_secs(5)),
+            prefetch: Some(0),
+        };
         plan
     }
 
@@ -199,6 +214,20 @@ mod tests {
             (0, 0, 0)
         );
         assert_eq!(plan.lasts, Duration::from_secs(33));
+        assert_eq!(plan.reading, Reading::default());
+    }
+
+    #[test]
+    fn of_how_the_fleet_reads_what_matters_is_left_and_the_rest_is_as_by_default() {
+        let plan = shrink(&large(Vec::new()), |plan| {
+            plan.reading.concurrency >= 3 && plan.reading.interval.is_some()
+        });
+        let left = Reading {
+            concurrency: 3,
+            interval: Some(Duration::from_secs(5)),
+            prefetch: None,
+        };
+        assert_eq!(plan.reading, left);
     }
 
     #[test]

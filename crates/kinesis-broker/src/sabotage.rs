@@ -55,12 +55,32 @@ pub enum Sabotage {
     KeepsTask,
     /// A shutdown gives no lease back.
     KeepsLease,
+    /// Records of one partition key are in handlers at once.
+    TwoOfOneKey,
+    /// More records of a shard are in handlers at once than may be.
+    MoreAtOnce,
+    /// An acknowledgement checkpoints its own record, whatever is unsettled before it.
+    PassesGaps,
+    /// A hand-over and a shutdown leave records unsettled that have settled ones behind them.
+    LeavesGaps,
+    /// With an interval, a hand-over and a shutdown forget what it has kept back.
+    LeavesUnwritten,
+    /// The interval between checkpoints is twenty times what was asked for.
+    WritesSeldom,
+    /// There is no interval between checkpoints, whatever was asked for.
+    WritesOften,
+    /// No checkpoint is waited for before the next record is handed over.
+    AwaitsNothing,
+    /// What was read ahead is dropped when a hand-over is begun, also of one that is declined.
+    DropsReadAhead,
+    /// A shard is read on however much of it is held.
+    ReadsWithoutEnd,
 }
 
 impl Sabotage {
     /// All of them.
     #[cfg(any(test, feature = "sabotage"))]
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 29] = [
         Self::PastDeadline,
         Self::DeadlineFromAnswer,
         Self::UnfencedHandOver,
@@ -80,6 +100,16 @@ impl Sabotage {
         Self::TwoCallsAnAck,
         Self::KeepsTask,
         Self::KeepsLease,
+        Self::TwoOfOneKey,
+        Self::MoreAtOnce,
+        Self::PassesGaps,
+        Self::LeavesGaps,
+        Self::LeavesUnwritten,
+        Self::WritesSeldom,
+        Self::WritesOften,
+        Self::AwaitsNothing,
+        Self::DropsReadAhead,
+        Self::ReadsWithoutEnd,
     ];
 }
 

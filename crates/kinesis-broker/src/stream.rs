@@ -78,8 +78,8 @@ impl KinesisStream {
     /// than eight times `records` wait so. The checkpoint follows the settled prefix all the same, so a crash redelivers
     /// everything behind the oldest record that was not settled, and what is settled while a checkpoint is being
     /// written; no more than 4,096 records are handed over from that oldest one on. A hand-over, a shutdown and the end
-    /// of a shard redeliver nothing, but what is settled behind a record that is being retried when the broker is shut
-    /// down.
+    /// of a shard redeliver nothing: records that others went past are settled first, also those that are being retried,
+    /// within [`KinesisBroker::hand_over_timeout`] and [`KinesisBroker::shutdown_timeout`].
     /// Zero is an error at start, and so is more than one for a handler of batches.
     ///
     /// Records without a partition key, in a stream that distributes them itself, pass for records of one key.

@@ -128,20 +128,17 @@ fn is_change(event: &Event) -> bool {
 
 /// From when to when each record kept its shard that took too long for a hand-over.
 fn long_waits(index: &Index<'_>, rest: &Rest) -> Vec<Duration> {
-    // By acquisition: the record in hand, and since when.
-    let mut in_hand: HashMap<usize, (Option<usize>, Duration)> = HashMap::new();
+    // By acquisition: since when each record is in hand.
+    let mut in_hand: HashMap<(usize, Option<usize>), Duration> = HashMap::new();
     let mut waits = Vec::new();
     for handed in &index.deliveries {
         let Some(grant) = handed.grant else { continue };
-        let (record, since) = in_hand
-            .entry(grant)
-            .or_insert((handed.record, handed.at.at));
-        if *record != handed.record {
-            (*record, *since) = (handed.record, handed.at.at);
-        }
+        let since = *in_hand
+            .entry((grant, handed.record))
+            .or_insert(handed.at.at);
         let until = handed.said.map_or(rest.to.at, |(said, _)| said.at);
-        if until.saturating_sub(*since) >= HAND_OVER {
-            waits.extend([*since, until]);
+        if until.saturating_sub(since) >= HAND_OVER {
+            waits.extend([since, until]);
         }
     }
     waits

@@ -10,7 +10,7 @@ use crate::check::{Invariant, violations};
 use crate::history::{
     Answer, Ask, CallId, Delivery, DeliveryId, Event, History, InstanceId, Record, Sequence, Shard,
 };
-use crate::plan::{Handlers, Plan, Producer, Start};
+use crate::plan::{Handlers, Plan, Producer, Reading, Start};
 
 pub(super) struct Tale {
     pub(super) plan: Plan,
@@ -68,6 +68,7 @@ impl Tale {
                     slow: second,
                     unhappy_in_1000: 0,
                 },
+                reading: Reading::default(),
                 store_noise: 0,
                 kinesis_noise: 0,
                 mishaps: Vec::new(),
@@ -308,16 +309,34 @@ impl Tale {
     ) -> DeliveryId {
         self.deliveries += 1;
         let id = DeliveryId(self.deliveries);
+        let sequence = Sequence(sequence.to_string());
+        let mut stored = self.history.records.iter();
+        let stored = stored.find(|record| record.sequence == sequence);
+        let partition_key = stored
+            .map_or("k", |record| &record.partition_key)
+            .to_owned();
         self.note(Event::Handed(Delivery {
             id,
             instance: InstanceId(instance),
             key: key(shard),
             epoch,
-            sequence: Sequence(sequence.to_string()),
-            partition_key: "k".to_owned(),
+            sequence,
+            partition_key,
             attempt: 1,
         }));
         id
+    }
+
+    /// A read that was sent then and brings these records now.
+    pub(super) fn fetch(&mut self, instance: usize, sent: f64, sequences: &[u64]) {
+        let records = sequences.iter();
+        self.note(Event::Fetched {
+            instance: InstanceId(instance),
+            sent: seconds(sent),
+            records: records
+                .map(|sequence| Sequence(sequence.to_string()))
+                .collect(),
+        });
     }
 
     pub(super) fn say(&mut self, delivery: DeliveryId, outcome: HandlerOutcome) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lease_core::LeaseKey;
 
-use crate::check::Found;
 use crate::check::index::Index;
+use crate::check::{Found, ROUNDING};
 use crate::history::{Answer, Ask, Delivery, InstanceId};
 
 /// A place in the history. Of two at one time the one that was noted first comes first.
@@ -40,6 +40,12 @@ impl Call<'_> {
         matches!(self.answered, Some((_, Answer::Yes)))
     }
 
+    /// Whether the instance has an answer by this moment.
+    pub(super) fn is_answered_by(&self, moment: Moment) -> bool {
+        self.answered
+            .is_some_and(|(answered, _)| answered.at <= moment.at + ROUNDING)
+    }
+
     /// When the store accepted it first.
     pub(super) fn accepted(&self) -> Option<Moment> {
         let mut took = self.took.iter();
@@ -69,6 +75,11 @@ impl Handed<'_> {
             .and_then(|(moment, settles)| settles.then_some(moment))
     }
 
+    /// The reader that handed it over, whatever its acquisitions: the shard and the instance.
+    pub(super) fn reader(&self) -> (usize, InstanceId) {
+        (self.shard, self.delivery.instance)
+    }
+
     /// Whether its handler runs at this moment, if nobody has ended it.
     pub(super) fn runs_at(&self, moment: Moment) -> bool {
         self.at < moment && self.said.is_none_or(|(said, _)| said >= moment)
@@ -81,6 +92,18 @@ impl Handed<'_> {
             None => format!("{} of {}", self.delivery.sequence, index.name(self.shard)),
         }
     }
+}
+
+/// A read of a shard that brought records.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) instance: InstanceId,
+    /// When it was asked for.
+    pub(super) sent: Duration,
+    /// When the answer came.
+    pub(super) at: Moment,
+    /// By their places in the history's list.
+    pub(super) records: Vec<usize>,
 }
 
 /// What became of a record.
@@ -115,6 +138,8 @@ pub(super) struct ShardFacts<'h> {
     pub(super) records: Vec<usize>,
     /// In the order in which they were handed over.
     pub(super) deliveries: Vec<usize>,
+    /// In the order in which they were answered.
+    pub(super) fetches: Vec<Fetch>,
     /// In the order in which they were sent.
     pub(super) calls: Vec<usize>,
     /// When a split or a merge closed it.

@@ -2,13 +2,13 @@
 //!
 //! It is built once, in time that grows with the history and not with its square, and the checks share it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use lease_core::LeaseKey;
 use rstream::broker::Settlement;
 
-use crate::check::facts::{Call, Fate, Handed, Life, Moment, Rest, ShardFacts};
+use crate::check::facts::{Call, Fate, Fetch, Handed, Life, Moment, Rest, ShardFacts};
 use crate::check::owed;
 use crate::check::rows::{Grant, Rows};
 use crate::history::{CallId, DeliveryId, Event, History, InstanceId, Sequence};
@@ -86,6 +86,7 @@ impl<'h> Index<'h> {
                 parents: Vec::new(),
                 records: Vec::new(),
                 deliveries: Vec::new(),
+                fetches: Vec::new(),
                 calls: Vec::new(),
                 closed: None,
                 trimmed: None,
@@ -129,6 +130,11 @@ impl<'h> Index<'h> {
     fn take_in_events(&mut self) {
         let calls = self.take_in_calls();
         let mut deliveries: HashMap<DeliveryId, usize> = HashMap::new();
+        let records = self.history.records.iter().enumerate();
+        // A number is given out for one shard alone.
+        let numbers: HashMap<&Sequence, usize> = records
+            .map(|(number, record)| (&record.sequence, number))
+            .collect();
         for (place, (at, event)) in self.history.events.iter().enumerate() {
             let moment = Moment { place, at: *at };
             match event {
@@ -156,6 +162,23 @@ impl<'h> Index<'h> {
                         said,
                         grant,
                     });
+                }
+                Event::Fetched {
+                    instance,
+                    sent,
+                    records,
+                } => {
+                    let records = records.iter().filter_map(|record| numbers.get(record));
+                    let records: Vec<_> = records.copied().collect();
+                    if let Some(first) = records.first() {
+                        let shard = self.place_of(&self.history.records[*first].key);
+                        self.shards[shard].fetches.push(Fetch {
+                            instance: *instance,
+                            sent: *sent,
+                            at: moment,
+                            records,
+                        });
+                    }
                 }
                 Event::Said { delivery, outcome } => {
                     let outcome = outcome.as_ref().map(|outcome| outcome.settlement());
@@ -312,6 +335,21 @@ impl<'h> Index<'h> {
             next += 1;
         }
         found
+    }
+
+    /// The ancestors of a shard that listing and store lead to: not past one that left the listing with nobody's
+    /// lease.
+    pub(super) fn known_ancestors(&self, shard: usize) -> BTreeSet<usize> {
+        let mut known = BTreeSet::new();
+        let mut next = self.shards[shard].parents.clone();
+        while let Some(ancestor) = next.pop() {
+            let facts = &self.shards[ancestor];
+            let is_lost = facts.trimmed.is_some() && self.rows.of_shard[ancestor].is_empty();
+            if !is_lost && known.insert(ancestor) {
+                next.extend(&facts.parents);
+            }
+        }
+        known
     }
 
     /// How a shard is called in a text.

@@ -15,6 +15,7 @@ use lease_core::Checkpoint;
 
 use crate::check::Found;
 use crate::check::index::Index;
+use crate::check::rows::covers;
 use crate::history::Sequence;
 
 pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
@@ -68,13 +69,6 @@ fn rank(checkpoint: &Checkpoint) -> u8 {
         (false, Some(_)) => 1,
         (false, None) => 0,
     }
-}
-
-fn covers(checkpoint: &Checkpoint, sequence: &Sequence) -> bool {
-    checkpoint.is_shard_end()
-        || checkpoint
-            .sequence()
-            .is_some_and(|last| *sequence <= Sequence(last.to_owned()))
 }
 
 #[cfg(test)]

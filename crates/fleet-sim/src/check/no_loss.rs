@@ -6,15 +6,17 @@
 //!   [`owed`](super::owed));
 //! - anything, where nobody was there from the healing to the end: there is no promise without a reader;
 //! - what a fleet that is still catching up has not come to: records behind the last one that was handed over of a
-//!   shard that was at work to the end, and shards that wait for such a one. A shard that was not at work, and a
-//!   record that was passed over, are losses.
+//!   shard that was at work to the end, and shards that wait for such a one. With a concurrency above one, also
+//!   records behind the last one that was handed over of a key that was at work to the end. A shard that was not at
+//!   work, and a record that was passed over, are losses.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::check::Found;
-use crate::check::facts::Rest;
+use crate::check::facts::{Handed, Rest};
 use crate::check::index::Index;
-use crate::history::Sequence;
+use crate::history::{Delivery, Record, Sequence};
 
 /// What may lie between a handler's end and the next delivery: a back-off, a retry's pause, a take-over.
 const BREATH: Duration = Duration::from_secs(30);
@@ -38,13 +40,15 @@ pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
             .iter()
             .map(|delivery| &index.deliveries[*delivery].delivery.sequence);
         let last = handed.max();
-        let is_to_come =
-            |sequence: &Sequence| is_catching_up && last.is_none_or(|last| sequence >= last);
+        let parked_behind = parked_behind(index, rest, shard);
+        let is_to_come = |record: &Record| {
+            let is_parked = (parked_behind.get(record.partition_key.as_str()))
+                .is_some_and(|last| record.sequence >= **last);
+            is_catching_up && (last.is_none_or(|last| record.sequence >= *last) || is_parked)
+        };
         let mut lost = facts.records.iter().filter(|record| {
             let fate = &index.fates[**record];
-            fate.is_owed
-                && fate.done().is_none()
-                && !is_to_come(&index.history.records[**record].sequence)
+            fate.is_owed && fate.done().is_none() && !is_to_come(&index.history.records[**record])
         });
         if let Some(first) = lost.next() {
             let stored = index.history.records[*first].at.as_secs_f64();
@@ -61,13 +65,44 @@ pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
 
 /// Whether somebody was handling a shard when everybody was told to stop.
 fn is_at_work(index: &Index<'_>, rest: &Rest, shard: usize) -> bool {
+    at_work(index, rest, shard).next().is_some()
+}
+
+/// Of the keys that somebody was handling when everybody was told to stop, the last record of each that was handed
+/// over. Where there is no concurrency nothing of a shard waits behind a record but all of it.
+fn parked_behind<'i>(
+    index: &'i Index<'_>,
+    rest: &Rest,
+    shard: usize,
+) -> HashMap<&'i str, &'i Sequence> {
+    let mut last: HashMap<&str, &Sequence> = HashMap::new();
+    if index.plan.reading.concurrency > 1 {
+        for handed in at_work(index, rest, shard) {
+            let Delivery {
+                partition_key,
+                sequence,
+                ..
+            } = handed.delivery;
+            let last = last.entry(partition_key).or_insert(sequence);
+            *last = sequence.max(*last);
+        }
+    }
+    last
+}
+
+/// The deliveries of a shard that somebody was at work on, or had just been, when everybody was told to stop.
+fn at_work<'i>(
+    index: &'i Index<'_>,
+    rest: &Rest,
+    shard: usize,
+) -> impl Iterator<Item = &'i Handed<'i>> {
     let handlers = &index.plan.handlers;
     let patience = handlers.usual.max(handlers.slow) + BREATH;
     let deliveries = index.shards[shard]
         .deliveries
         .iter()
         .map(|delivery| &index.deliveries[*delivery]);
-    deliveries.rev().any(|handed| {
+    deliveries.rev().filter(move |handed| {
         let ended = handed.said.map_or(rest.to.at, |(said, _)| said.at);
         rest.alive.contains(&handed.delivery.instance) && ended + patience >= rest.to.at
     })
@@ -135,6 +170,29 @@ mod tests {
         tale.hand(0, 0, 1, 2);
         tale.at(160.0).stop(0);
         tale.keeps(NoLoss);
+    }
+
+    #[test]
+    fn with_concurrency_what_waits_for_its_key_is_not_lost_while_that_is_at_work() {
+        for (concurrency, key, is_lost) in
+            [(2, "slow", false), (2, "idle", true), (1, "slow", true)]
+        {
+            let mut tale = Tale::with(1);
+            tale.plan.reading.concurrency = concurrency;
+            tale.grant(0, 0, 1);
+            tale.store_of(0, 1, "slow");
+            tale.store_of(0, 2, key);
+            tale.store_of(0, 3, "quick");
+            tale.at(60.0).note(Event::Healed);
+            tale.hand(0, 0, 1, 1);
+            tale.at(150.0).settle(0, 0, 1, 3);
+            tale.at(160.0).stop(0);
+            assert_eq!(
+                !tale.broken(NoLoss).is_empty(),
+                is_lost,
+                "{concurrency} {key}"
+            );
+        }
     }
 
     #[test]

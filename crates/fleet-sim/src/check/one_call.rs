@@ -2,27 +2,29 @@
 //!
 //! - a sequence number to the settling of that very record on the instance that sends it; the end of a shard and the
 //!   moment of a tip to themselves, once each;
-//! - a position is not sent again once it was answered with yes, nor while an earlier call with it may still be
+//! - a position is not sent again once it was answered with yes, and none is sent while an earlier call may still be
 //!   answered, which the product waits 3 s for;
-//! - and nothing is left out: where every call so far was answered with yes, the next record is not handed over
-//!   before the last one's settling was sent.
+//! - and nothing is left out. Where handlers wait for each call, see [`left_out`]: each acknowledgement has its own.
+//!   Where they do not, see [`paced`]: several may share one, soon or at the interval, and no sooner than that.
 //!
 //! Allowed: sending a position again after a failure, or after 3 s without an answer; after a failure, sending the
 //! newest position alone; sending under a new acquisition what was settled under an earlier one of the same instance,
 //! which a holder does whose row had vanished.
 
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+mod left_out;
+mod paced;
+
+use std::collections::{BTreeMap, HashMap};
 
 use lease_core::Checkpoint;
 
-use crate::check::Found;
-use crate::check::facts::{Call, Handed, Moment};
+use crate::check::facts::{Call, Moment};
 use crate::check::index::Index;
+use crate::check::{Found, PATIENCE};
 use crate::history::{Ask, InstanceId, Sequence};
 
-/// How long the product waits for an answer, on a clock within the documented bound.
-const PATIENCE: Duration = Duration::from_millis(2_990);
+/// The checkpoint calls of a shard in the order of their sending, by acquisition.
+type Sent<'i, 'h> = BTreeMap<usize, Vec<(&'h Checkpoint, &'i Call<'h>)>>;
 
 pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
     (0..index.shards.len())
@@ -34,8 +36,7 @@ fn check_shard(index: &Index<'_>, shard: usize) -> Vec<Found> {
     let mut found = Vec::new();
     let settled = settled(index, shard);
     let mut last: HashMap<(usize, &Checkpoint), &Call<'_>> = HashMap::new();
-    // By acquisition: when each position was sent.
-    let mut sent: HashMap<usize, Vec<&Call<'_>>> = HashMap::new();
+    let mut sent = Sent::new();
     for call in index.shards[shard]
         .calls
         .iter()
@@ -47,7 +48,6 @@ fn check_shard(index: &Index<'_>, shard: usize) -> Vec<Found> {
         let Some(grant) = index.rows.grant_of(shard, holder.epoch, call.sent) else {
             continue;
         };
-        sent.entry(grant).or_default().push(call);
         let what = format!(
             "{} sends checkpoint {at} of {} under epoch {}",
             call.instance,
@@ -63,31 +63,40 @@ fn check_shard(index: &Index<'_>, shard: usize) -> Vec<Found> {
                 found.push(call.sent.found(format!("{what}, which it has not settled")));
             }
         }
-        if let Some(before) = last.insert((grant, at), call)
-            && let Some(why) = surplus(before, call)
-        {
-            found.push(call.sent.found(format!(
-                "{what}, {why} at {:.3} s",
-                before.sent.at.as_secs_f64()
-            )));
+        let calls = sent.entry(grant).or_default();
+        let same = last.insert((grant, at), call);
+        let before = calls.last().map(|(_, before)| *before);
+        let why = (before.and_then(|before| too_soon(before, call)))
+            .or_else(|| same.and_then(|before| surplus(before, call)));
+        if let Some(why) = why {
+            found.push(call.sent.found(format!("{what}, {why}")));
         }
+        calls.push((at, call));
     }
-    found.extend(left_out(index, shard, &sent));
+    if index.plan.reading.awaits_each() {
+        found.extend(left_out::check(index, shard, &sent));
+    } else {
+        found.extend(paced::check(index, shard, &sent));
+    }
     found
 }
 
+/// Why a call should have waited for the answer to the one before.
+fn too_soon(before: &Call<'_>, call: &Call<'_>) -> Option<String> {
+    let sent = before.sent.at;
+    (!before.is_answered_by(call.sent) && call.sent.at < sent + PATIENCE).then(|| {
+        let sent = sent.as_secs_f64();
+        format!("while the one sent at {sent:.3} s has no answer yet")
+    })
+}
+
 /// Why a position need not be sent again.
-fn surplus(before: &Call<'_>, again: &Call<'_>) -> Option<&'static str> {
-    let is_answered = before
-        .answered
-        .is_some_and(|(answered, _)| answered < again.sent);
-    if is_answered && before.was_answered_yes() {
-        Some("which was accepted when it was sent")
-    } else if !is_answered && again.sent.at < before.sent.at + PATIENCE {
-        Some("which has no answer yet to its sending")
-    } else {
-        None
-    }
+fn surplus(before: &Call<'_>, again: &Call<'_>) -> Option<String> {
+    let (answered, _) = before.answered?;
+    (answered < again.sent && before.was_answered_yes()).then(|| {
+        let sent = before.sent.at.as_secs_f64();
+        format!("which was accepted when it was sent at {sent:.3} s")
+    })
 }
 
 /// When each instance first settled each record of a shard.
@@ -104,48 +113,6 @@ fn settled(index: &Index<'_>, shard: usize) -> HashMap<(InstanceId, Sequence), M
         }
     }
     settled
-}
-
-/// The acknowledgements that were followed by the next record without a call.
-fn left_out(index: &Index<'_>, shard: usize, sent: &HashMap<usize, Vec<&Call<'_>>>) -> Vec<Found> {
-    let mut found = Vec::new();
-    let mut before: HashMap<usize, &Handed<'_>> = HashMap::new();
-    let mut said = HashSet::new();
-    for handed in index.shards[shard]
-        .deliveries
-        .iter()
-        .map(|delivery| &index.deliveries[*delivery])
-    {
-        let Some(grant) = handed.grant else { continue };
-        let Some(before) = before.insert(grant, handed) else {
-            continue;
-        };
-        let Some(settled) = before.settled().filter(|settled| *settled < handed.at) else {
-            continue;
-        };
-        let calls = sent.get(&grant).map_or(&[][..], Vec::as_slice);
-        let until = calls.partition_point(|call| call.sent < handed.at);
-        let calls = &calls[..until];
-        let is_sent = calls.last().is_some_and(|call| call.sent > settled);
-        if is_sent || !said.insert(grant) {
-            continue;
-        }
-        // The search ends at the first trouble, and is made once an acquisition.
-        let is_smooth = calls.iter().all(|call| {
-            call.was_answered_yes()
-                && call
-                    .answered
-                    .is_some_and(|(answered, _)| answered < handed.at)
-        });
-        if is_smooth {
-            let (instance, name) = (handed.delivery.instance, handed.name(index));
-            found.push(handed.at.found(format!(
-                "{instance} hands over {name} without having sent a checkpoint of {}, which it had settled",
-                before.name(index)
-            )));
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -206,7 +173,24 @@ mod tests {
         tale.settle(0, 0, 1, 1);
         tale.send(0, Tale::position(0, 0, 1, seq(1)));
         tale.at(1.0).checkpoint(0, 0, 1, seq(1));
-        tale.breaks(OneCallAnAcknowledgement, "which has no answer yet");
+        tale.breaks(
+            OneCallAnAcknowledgement,
+            "while the one sent at 0.000 s has no answer yet",
+        );
+    }
+
+    #[test]
+    fn two_calls_are_not_under_way_together() {
+        let mut tale = held();
+        tale.plan.reading.concurrency = 2;
+        tale.settle(0, 0, 1, 1);
+        tale.send(0, Tale::position(0, 0, 1, seq(1)));
+        tale.settle(0, 0, 1, 2);
+        tale.at(1.0).checkpoint(0, 0, 1, seq(2));
+        tale.breaks(
+            OneCallAnAcknowledgement,
+            "while the one sent at 0.000 s has no answer yet",
+        );
     }
 
     #[test]
@@ -228,28 +212,6 @@ mod tests {
         tale.handle(0, 0, 1, 1);
         tale.at(12.0).grant(0, 0, 2);
         tale.checkpoint(0, 0, 2, seq(1));
-        tale.keeps(OneCallAnAcknowledgement);
-    }
-
-    #[test]
-    fn no_acknowledgement_goes_without_its_call() {
-        let mut tale = held();
-        (1..=3).for_each(|sequence| tale.settle(0, 0, 1, sequence));
-        tale.checkpoint(0, 0, 1, seq(3));
-        tale.breaks(
-            OneCallAnAcknowledgement,
-            "without having sent a checkpoint of r0 of shard 0 (1)",
-        );
-    }
-
-    #[test]
-    fn after_a_failure_the_newest_position_is_enough() {
-        let mut tale = held();
-        tale.settle(0, 0, 1, 1);
-        let call = tale.send(0, Tale::position(0, 0, 1, seq(1)));
-        tale.answered(call, failed());
-        (2..=3).for_each(|sequence| tale.settle(0, 0, 1, sequence));
-        tale.checkpoint(0, 0, 1, seq(3));
         tale.keeps(OneCallAnAcknowledgement);
     }
 }

@@ -1,6 +1,6 @@
 //! **Order per key.** When a record is handed over, every earlier record of its partition key, in whichever shard,
 //! is settled. Within one acquisition deliveries go up the shard, and a record that is to be tried again comes again
-//! before the next.
+//! before the next; with a concurrency above one that holds of each key for itself.
 //!
 //! Allowed: records that a former holder had settled, and whose checkpoint was not written, are handed over again
 //! from there on, in order. Not waited for: records that had passed out of retention, and those before the start
@@ -28,7 +28,9 @@ struct Line {
 pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
     let (mut lines, place) = lines(index);
     let mut found = Vec::new();
-    let mut before: HashMap<usize, usize> = HashMap::new();
+    // By acquisition, and by key where keys are told apart.
+    let mut before: HashMap<(usize, Option<&str>), usize> = HashMap::new();
+    let tells_keys_apart = index.plan.reading.concurrency > 1;
     for (number, handed) in index.deliveries.iter().enumerate() {
         let what = || {
             format!(
@@ -58,7 +60,10 @@ pub(super) fn check(index: &Index<'_>) -> Vec<Found> {
                 what()
             )));
         }
-        let before = handed.grant.and_then(|grant| before.insert(grant, number));
+        let key = tells_keys_apart.then_some(handed.delivery.partition_key.as_str());
+        let before = handed
+            .grant
+            .and_then(|grant| before.insert((grant, key), number));
         if let Some(before) = before.map(|before| &index.deliveries[before])
             && let Some(why) = out_of_turn(before, handed)
         {
@@ -197,6 +202,45 @@ mod tests {
             OrderPerKey,
             "without having settled r0 of shard 0 (1), under one epoch",
         );
+    }
+
+    /// Records 1 and 3 of key `k` and record 2 of another, to be handed over two at a time.
+    fn of_two_keys() -> Tale {
+        let mut tale = Tale::with(1);
+        tale.plan.reading.concurrency = 2;
+        tale.grant(0, 0, 1);
+        tale.store(0, 1);
+        tale.store_of(0, 2, "other");
+        tale.store(0, 3);
+        tale
+    }
+
+    #[test]
+    fn with_concurrency_each_key_has_an_order_of_its_own() {
+        let mut tale = of_two_keys();
+        let first = tale.hand(0, 0, 1, 1);
+        tale.say(first, HandlerOutcome::retry());
+        tale.settle(0, 0, 1, 2);
+        tale.settle(0, 0, 1, 1);
+        tale.settle(0, 0, 1, 3);
+        tale.keeps(OrderPerKey);
+    }
+
+    #[test]
+    fn with_concurrency_too_a_record_that_is_to_be_tried_again_comes_before_the_next_of_its_key() {
+        let mut tale = of_two_keys();
+        let first = tale.hand(0, 0, 1, 1);
+        tale.say(first, HandlerOutcome::retry());
+        tale.settle(0, 0, 1, 3);
+        let broken = tale.broken(OrderPerKey);
+        assert_eq!(broken.len(), 2, "{broken:?}");
+        assert!(broken[1].contains("without having settled r0 of shard 0 (1)"));
+
+        let mut tale = of_two_keys();
+        tale.settle(0, 0, 1, 1);
+        tale.settle(0, 0, 1, 2);
+        tale.settle(0, 0, 1, 1);
+        tale.breaks(OrderPerKey, "again after having settled");
     }
 
     #[test]

@@ -15,7 +15,6 @@
 //! read is lost with it: neither the listing nor the store tells a newcomer that the stream was read before. What a
 //! group that is so far behind owes of shards that nobody leased is not asked for.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lease_core::Checkpoint;
@@ -55,7 +54,7 @@ pub(super) fn of(index: &Index<'_>) -> Vec<bool> {
         .collect();
     let in_play: Vec<_> = (0..index.shards.len())
         .map(|shard| {
-            let known = known_ancestors(index, shard).into_iter();
+            let known = index.known_ancestors(shard).into_iter();
             known
                 .filter_map(|ancestor| Some(firsts[ancestor].as_ref()?.accepted))
                 .min()
@@ -78,20 +77,6 @@ pub(super) fn of(index: &Index<'_>) -> Vec<bool> {
         }
     }
     owed
-}
-
-/// The ancestors of a shard that listing and store lead to.
-fn known_ancestors(index: &Index<'_>, shard: usize) -> BTreeSet<usize> {
-    let mut known = BTreeSet::new();
-    let mut next = index.shards[shard].parents.clone();
-    while let Some(ancestor) = next.pop() {
-        let is_lost =
-            index.shards[ancestor].trimmed.is_some() && index.rows.of_shard[ancestor].is_empty();
-        if !is_lost && known.insert(ancestor) {
-            next.extend(&index.shards[ancestor].parents);
-        }
-    }
-    known
 }
 
 fn from(

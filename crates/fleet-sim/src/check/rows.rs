@@ -10,7 +10,7 @@ use lease_core::{Checkpoint, Holder};
 
 use crate::check::LEASE;
 use crate::check::facts::{Call, Moment};
-use crate::history::{Answer, Ask, InstanceId};
+use crate::history::{Answer, Ask, InstanceId, Sequence};
 
 /// An acquisition that was granted.
 #[derive(Debug)]
@@ -333,6 +333,14 @@ impl<'h> Rows<'h> {
             .find_map(|(_, checkpoint)| *checkpoint)
             .is_some_and(Checkpoint::is_shard_end)
     }
+}
+
+/// Whether a record lies at or before a checkpoint.
+pub(super) fn covers(checkpoint: &Checkpoint, sequence: &Sequence) -> bool {
+    checkpoint.is_shard_end()
+        || checkpoint
+            .sequence()
+            .is_some_and(|last| *sequence <= Sequence(last.to_owned()))
 }
 
 fn is_failure(answer: &Answer) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::{Handlers, KinesisTrouble, Mishap, Plan, Producer, Start, Trouble, What};
+use super::{Handlers, KinesisTrouble, Mishap, Plan, Producer, Reading, Start, Trouble, What};
 
 pub(super) fn plan(seed: u64) -> Plan {
     let mut rng = Rng::with_seed(seed);
@@ -23,7 +23,7 @@ pub(super) fn plan(seed: u64) -> Plan {
         _ => 0,
     };
     let (store_noise, kinesis_noise) = (noise(&mut rng), noise(&mut rng));
-    Plan {
+    let mut plan = Plan {
         seed,
         shards,
         start: if rng.u8(0..4) == 0 {
@@ -38,10 +38,40 @@ pub(super) fn plan(seed: u64) -> Plan {
             per_second: rng.u32(1..=10),
         },
         handlers: handlers(&mut rng),
+        reading: Reading::default(),
         store_noise,
         kinesis_noise,
         mishaps: mishaps(&mut rng, lasts, is_calm),
         lasts,
+    };
+    // By a generator of its own, so that a seed draws the same troubles however its fleet reads.
+    read_in_some_way(&mut plan, &mut Rng::with_seed(seed ^ 0x4EAD_A4EA_D5EE_D5ED));
+    plan
+}
+
+/// Draws how the fleet reads, and enough records for it to matter.
+fn read_in_some_way(plan: &mut Plan, rng: &mut Rng) {
+    plan.reading = Reading {
+        concurrency: match rng.u8(0..8) {
+            0..=4 => 1,
+            5 => 2,
+            6 => 4,
+            _ => 16,
+        },
+        interval: match rng.u8(0..8) {
+            0..=4 => None,
+            5 => Some(Duration::from_millis(rng.u64(500..=2_000))),
+            _ => Some(Duration::from_millis(rng.u64(2_000..=20_000))),
+        },
+        prefetch: match rng.u8(0..8) {
+            0..=3 => None,
+            4 | 5 => Some(0),
+            _ => Some(rng.usize(1..=8)),
+        },
+    };
+    if plan.reading.concurrency > 1 {
+        plan.producer.keys = rng.usize(1..=12 * plan.shards);
+        plan.producer.per_second *= rng.u32(1..=3);
     }
 }
 
@@ -190,6 +220,20 @@ mod tests {
     fn a_seed_draws_the_same_plan_twice_and_another_seed_another() {
         assert_eq!(plan(7), plan(7));
         assert_ne!(plan(7), plan(8));
+    }
+
+    #[test]
+    fn a_fleet_mostly_reads_as_the_product_does_by_itself_and_now_and_then_in_every_other_way() {
+        let readings: Vec<_> = (0..400).map(|seed| plan(seed).reading).collect();
+        let is_default = |reading: &&Reading| **reading == Reading::default();
+        let is_paced = |reading: &Reading| reading.interval.is_some();
+        assert!((60..200).contains(&readings.iter().filter(is_default).count()));
+        for concurrency in [1, 2, 4, 16] {
+            let mut of = readings
+                .iter()
+                .filter(|reading| reading.concurrency == concurrency);
+            assert!(of.clone().any(is_paced) && of.any(|reading| !is_paced(reading)));
+        }
     }
 
     #[test]

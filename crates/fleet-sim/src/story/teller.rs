@@ -35,12 +35,16 @@ struct Call<'a> {
 pub(super) struct Teller<'a> {
     calls: HashMap<CallId, Call<'a>>,
     deliveries: HashMap<DeliveryId, &'a Delivery>,
-    said: HashMap<DeliveryId, (Duration, Option<HandlerOutcome>)>,
+    said: HashMap<DeliveryId, (Duration, Option<&'a HandlerOutcome>)>,
     handed: HashMap<DeliveryId, Duration>,
     records: HashMap<(&'a LeaseKey, &'a Sequence), usize>,
+    /// The shards of the records.
+    keys: HashMap<&'a Sequence, &'a LeaseKey>,
     /// By shard: whom its row names, and the epoch.
     holders: BTreeMap<&'a LeaseKey, (InstanceId, u64)>,
     renewals: HashMap<&'a LeaseKey, usize>,
+    /// By instance and shard: how many records are in handlers.
+    in_hand: HashMap<(InstanceId, &'a LeaseKey), usize>,
 }
 
 impl<'a> Teller<'a> {
@@ -51,13 +55,16 @@ impl<'a> Teller<'a> {
             said: HashMap::new(),
             handed: HashMap::new(),
             records: HashMap::new(),
+            keys: HashMap::new(),
             holders: BTreeMap::new(),
             renewals: HashMap::new(),
+            in_hand: HashMap::new(),
         };
         for (number, record) in history.records.iter().enumerate() {
             teller
                 .records
                 .insert((&record.key, &record.sequence), number);
+            teller.keys.insert(&record.sequence, &record.key);
         }
         for (at, event) in &history.events {
             match event {
@@ -85,7 +92,7 @@ impl<'a> Teller<'a> {
                     teller.handed.insert(delivery.id, *at);
                 }
                 Event::Said { delivery, outcome } => {
-                    teller.said.insert(*delivery, (*at, *outcome));
+                    teller.said.insert(*delivery, (*at, outcome.as_ref()));
                 }
                 _ => {}
             }
@@ -155,8 +162,11 @@ impl<'a> Teller<'a> {
             Event::Sent { .. } => None,
             Event::Took { call, answer } => self.took(*call, answer),
             Event::Answered { call, answer } => self.answered(*call, answer),
+            Event::Fetched {
+                instance, records, ..
+            } => self.fetched(*instance, records),
             Event::Handed(delivery) => Some(self.handed(at, delivery)),
-            Event::Said { delivery, outcome } => self.said(at, *delivery, *outcome),
+            Event::Said { delivery, outcome } => self.said(at, *delivery, outcome.as_ref()),
         }
     }
 
@@ -261,7 +271,30 @@ impl<'a> Teller<'a> {
         })
     }
 
-    fn handed(&self, at: Duration, delivery: &'a Delivery) -> Line<'a> {
+    fn fetched(&self, instance: InstanceId, records: &'a [Sequence]) -> Option<Line<'a>> {
+        let (first, last) = (records.first()?, records.last()?);
+        let key = *self.keys.get(first)?;
+        let names = match (self.name(key, first), self.name(key, last)) {
+            (first, _) if records.len() == 1 => first,
+            (first, last) => format!("{} records, {first} to {last}", records.len()),
+        };
+        Some(Line {
+            who: Some(instance),
+            key: Some(key),
+            text: format!("reads {names}"),
+        })
+    }
+
+    fn handed(&mut self, at: Duration, delivery: &'a Delivery) -> Line<'a> {
+        let in_hand = self
+            .in_hand
+            .entry((delivery.instance, &delivery.key))
+            .or_default();
+        let beside = match *in_hand {
+            0 => String::new(),
+            others => format!(", beside {others} in hand"),
+        };
+        *in_hand += 1;
         let name = self.name(&delivery.key, &delivery.sequence);
         let again = match delivery.attempt {
             1 => String::new(),
@@ -273,7 +306,7 @@ impl<'a> Teller<'a> {
             Some(_) => " ...".to_owned(),
         };
         let text = format!(
-            "{name} of key {}, epoch {}{again}{end}",
+            "{name} of key {}, epoch {}{again}{beside}{end}",
             delivery.partition_key, delivery.epoch
         );
         Line {
@@ -284,12 +317,15 @@ impl<'a> Teller<'a> {
     }
 
     fn said(
-        &self,
+        &mut self,
         at: Duration,
         id: DeliveryId,
-        outcome: Option<HandlerOutcome>,
+        outcome: Option<&HandlerOutcome>,
     ) -> Option<Line<'a>> {
         let delivery = *self.deliveries.get(&id)?;
+        if let Some(in_hand) = self.in_hand.get_mut(&(delivery.instance, &delivery.key)) {
+            *in_hand = in_hand.saturating_sub(1);
+        }
         let took = at - *self.handed.get(&id)?;
         if took < QUICK {
             return None;
@@ -343,7 +379,7 @@ fn numbers(keys: &[LeaseKey]) -> String {
     keys.iter().map(number).collect::<Vec<_>>().join(" and ")
 }
 
-fn told(outcome: Option<HandlerOutcome>) -> String {
+fn told(outcome: Option<&HandlerOutcome>) -> String {
     match outcome.map(HandlerOutcome::settlement) {
         None => "panics".to_owned(),
         Some(Settlement::Ack) => "ack".to_owned(),

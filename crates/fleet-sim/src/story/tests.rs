@@ -64,6 +64,11 @@ fn history() -> History {
             call: other,
             answer: Answer::No,
         },
+        Event::Fetched {
+            instance: i0,
+            sent: Duration::from_secs(5),
+            records: vec![sequence.clone()],
+        },
         Event::Handed(Delivery {
             id: DeliveryId(1),
             instance: i0,
@@ -72,6 +77,15 @@ fn history() -> History {
             sequence: sequence.clone(),
             partition_key: "k7".to_owned(),
             attempt: 2,
+        }),
+        Event::Handed(Delivery {
+            id: DeliveryId(2),
+            instance: i0,
+            key: three.clone(),
+            epoch: 1,
+            sequence: Sequence("50".to_owned()),
+            partition_key: "k8".to_owned(),
+            attempt: 1,
         }),
         sent(
             renew,
@@ -144,12 +158,14 @@ fn a_story_says_who_held_what_when_and_leaves_out_what_succeeds_by_itself() {
             "    0.000 s  i0              joins, as i0",
             "    2.000 s  i0   shard 3    is granted it, epoch 1; rows: i0 3",
             "    5.000 s  i0   shard other is refused it",
-            "    6.000 s  i0   shard 3    r0 of key k7, epoch 1, attempt 2 ...",
-            "    9.000 s  i0   shard 3    ... r0: ack, after 3.000 s",
-            "   11.000 s  i0   shard 3    checkpoint r0, epoch 1 (and never hears of it)",
-            "   12.000 s                  TROUBLE  the store is slow",
-            "   14.000 s  i0   shard 3    failed to release epoch 1: too late",
-            "   15.000 s  i0              is killed; rows: i0 3",
+            "    6.000 s  i0   shard 3    reads r0",
+            "    7.000 s  i0   shard 3    r0 of key k7, epoch 1, attempt 2 ...",
+            "    8.000 s  i0   shard 3    50 of key k8, epoch 1, beside 1 in hand, whose handler never ends",
+            "   11.000 s  i0   shard 3    ... r0: ack, after 4.000 s",
+            "   13.000 s  i0   shard 3    checkpoint r0, epoch 1 (and never hears of it)",
+            "   14.000 s                  TROUBLE  the store is slow",
+            "   16.000 s  i0   shard 3    failed to release epoch 1: too late",
+            "   17.000 s  i0              is killed; rows: i0 3",
         ]
     );
 }
@@ -168,7 +184,7 @@ fn a_story_of_one_shard_tells_of_it_and_of_what_befell_all() {
 #[test]
 fn the_text_of_a_history_has_everything_in_it_a_line_each() {
     let text = history().to_string();
-    assert_eq!(text.lines().count(), 16 + 1 + 1 + 1);
+    assert_eq!(text.lines().count(), 18 + 1 + 1 + 1);
     assert!(
         text.starts_with("0.000000000 Joined { instance: InstanceId(0), owner: \"i0\" }\n"),
         "{text}"

@@ -92,7 +92,11 @@ impl Tenure {
             unsent: false,
             hurries: false,
             writing: false,
-            pace,
+            pace: match pace {
+                Some(_) if sabotage::is(Sabotage::WritesOften) => None,
+                Some(pace) if sabotage::is(Sabotage::WritesSeldom) => Some(pace * 20),
+                pace => pace,
+            },
             sent_at: None,
             call: ReusableBoxFuture::new(std::future::pending()),
             is_calling: false,
@@ -147,9 +151,10 @@ impl Tenure {
         self.hurries = true;
     }
 
-    /// Has what is not written yet written at once.
+    /// Has what is not sent yet sent at once.
     pub(crate) fn hurry(&mut self) {
-        self.hurries = true;
+        self.unsent &= !(sabotage::is(Sabotage::LeavesUnwritten) && self.pace.is_some());
+        self.hurries |= self.unsent;
     }
 
     /// Waits until a record may be handed over; for ever, where the lease is lost. Cancel safe, and

@@ -30,7 +30,8 @@ pub(crate) enum Order {
     /// Give the shard up once everything that was handed over is settled; or, where that takes too long
     /// and the order is [`Order::Read`] again, read on.
     HandOver,
-    /// Give the shard up once the handler that runs has returned.
+    /// Give the shard up once the handlers that run have returned, and whatever lies before a settled record is
+    /// settled too.
     Stop,
 }
 

@@ -15,6 +15,7 @@ use lease_core::Checkpoint;
 use crate::leasing::lineage::HashKeyRange;
 use crate::reading::aggregate::{self, UserRecords};
 use crate::reading::record::{Item, size};
+use crate::sabotage::{self, Sabotage};
 
 /// Records that a read may bring where all shards together hold as much as they may, so that none of them starves.
 const FEW: i32 = 100;
@@ -165,7 +166,7 @@ impl Feed {
     pub(crate) fn appetite(&self) -> Option<Appetite> {
         let Budget { limits, held } = &self.budget;
         let has_room_for_all = held.load(Ordering::Relaxed) < limits.total_bytes;
-        if self.records == 0 {
+        if self.records == 0 || sabotage::is(Sabotage::ReadsWithoutEnd) {
             // Without reading ahead nothing is left over to wait for.
             let is_unbounded = has_room_for_all || limits.total_bytes == 0;
             return Some(if is_unbounded {

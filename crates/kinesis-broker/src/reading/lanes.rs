@@ -10,6 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::num::NonZeroUsize;
 
+use crate::sabotage::{self, Sabotage};
+
 /// How many records may be parked for each lane. It bounds how far the newest record in hand is ahead of the oldest
 /// one, and so what is handled twice after a crash and what has to be handled before a shard is given up.
 const PARKED_FOR_EACH: usize = 8;
@@ -53,7 +55,8 @@ impl<T> Lanes<T> {
 
     /// Whether another record can be in hand, or be looked at to see whether it can.
     pub(crate) fn has_room(&self) -> bool {
-        self.taken < self.width && self.parked_count < self.width.saturating_mul(PARKED_FOR_EACH)
+        let has_lane = self.taken < self.width || sabotage::is(Sabotage::MoreAtOnce);
+        has_lane && self.parked_count < self.width.saturating_mul(PARKED_FOR_EACH)
     }
 
     /// Whether records are told apart by their keys: not, where only one is in hand at a time.

@@ -144,7 +144,9 @@ impl Reader {
             movers: Vec::new(),
             limit: given.limit,
             awaits_writing: false,
-            awaits_each: concurrency.get() == 1 && given.terms.checkpoint_every.is_none(),
+            awaits_each: concurrency.get() == 1
+                && given.terms.checkpoint_every.is_none()
+                && !sabotage::is(Sabotage::AwaitsNothing),
             watermark: Watermark::new(),
             feed,
             lanes: Lanes::new(concurrency),
@@ -207,6 +209,14 @@ impl Reader {
         if order != Order::Read && self.is_quiet(order) {
             return self.leave().await;
         }
+        if order != Order::Read {
+            // The handlers that still run may run past the limit.
+            self.tenure.hurry();
+        }
+        while order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
+            let Some(item) = self.feed.pop() else { break };
+            self.feed.let_go(&item);
+        }
         if self.moving.is_none() {
             self.hand_over(order);
         } else if self.in_flight.is_empty() {
@@ -246,21 +256,19 @@ impl Reader {
 
     /// Whether, ordered to leave, nothing has to be settled first.
     fn is_quiet(&self, order: Order) -> bool {
+        let mut waiting = self.ready.iter().chain(self.pausing.values());
         let is_done = self.in_flight.is_empty()
-            && (order == Order::Stop || self.pausing.is_empty())
-            && !self
-                .ready
-                .iter()
-                .any(|record| self.has_to_be_settled(record, order));
+            && !waiting.any(|record| self.has_to_be_settled(record, order));
         is_done || sabotage::is(Sabotage::ReleaseBeforeSettle)
     }
 
-    /// Whether a record that is ready is handed over though the reader was ordered to leave: it has failed before and
-    /// the reader is not to stop, or one behind it is settled, which whoever reads on would handle again.
+    /// Whether a record has to be settled before the shard is given up: it has failed before and the reader is not to
+    /// stop, or one behind it is settled, which whoever reads on would handle again.
     fn has_to_be_settled(&self, record: &InHand, order: Order) -> bool {
         let is_retried = order == Order::HandOver && record.delivery.was_tried();
         let ticket = record.delivery.first();
-        is_retried || ticket.is_some_and(|ticket| self.watermark.has_settled_behind(ticket))
+        let is_passed = ticket.is_some_and(|ticket| self.watermark.has_settled_behind(ticket));
+        is_retried || (is_passed && !sabotage::is(Sabotage::LeavesGaps))
     }
 
     /// Whether everything that was read is settled.
@@ -353,7 +361,8 @@ impl Reader {
         while self.has_room() {
             let item = self.feed.pop()?;
             let ticket = self.watermark.hand_out(item.position.clone());
-            let entered = if self.lanes.tells_keys_apart() {
+            let tells_keys_apart = !sabotage::is(Sabotage::TwoOfOneKey);
+            let entered = if tells_keys_apart && self.lanes.tells_keys_apart() {
                 let key = LaneKey::of(&item.partition_key);
                 self.lanes.enter(key, (item, ticket))
             } else {

@@ -101,6 +101,29 @@ async fn a_shutdown_writes_the_last_position_without_waiting_for_the_interval() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_writes_what_is_settled_though_a_handler_never_ends() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_all(&shard(0), 0..9);
+    let last = fleet.put(&shard(0), 9);
+    fleet.put(&shard(0), 10);
+    let a = fleet
+        .instance("a")
+        .streams([every(3_600 * SECOND)])
+        .handler(|seen| {
+            ack_after(match seen.value {
+                10 => 3_600 * SECOND,
+                _ => Duration::from_millis(10),
+            })
+        })
+        .start()
+        .await;
+    until("the last one runs", async || fleet.seen().len() == 11).await;
+    assert_ne!(fleet.checkpoint(&shard(0)).await, last);
+    a.stop().await;
+    assert_eq!(fleet.checkpoint(&shard(0)).await, last);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hand_over_writes_the_last_position_and_nothing_comes_again() {
     let fleet = Fleet::of_shards(2);
     fleet.put_all(&shard(0), 0..50);

@@ -246,6 +246,79 @@ async fn a_shutdown_settles_what_is_in_hand_and_leaves_the_rest() {
     b.stop().await;
 }
 
+/// Two slow records of one key, and two quick ones of another behind them.
+fn put_a_gap(fleet: &Fleet) {
+    for (key, values) in [("slow", 0..2), ("quick", 2..4)] {
+        values.for_each(|value| fleet.put_key(key, value));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_settles_every_record_that_has_settled_ones_behind_it() {
+    let handlers: [fn(&Seen) -> Act; 2] = [
+        |seen| ack_after((if seen.value < 2 { 3 } else { 0 }) * SECOND),
+        |seen| match seen.value {
+            0 if seen.attempt < 3 => say(HandlerOutcome::retry_after(3 * SECOND)),
+            _ => ack(),
+        },
+    ];
+    for handler in handlers {
+        let fleet = Fleet::of_shards(1);
+        put_a_gap(&fleet);
+        let a = fleet
+            .instance("a")
+            .streams([concurrent(2)])
+            .handler(handler)
+            .start()
+            .await;
+        until("the quick ones are handled", async || {
+            fleet.handled() == [0, 2, 3]
+        })
+        .await;
+        a.stop().await;
+        assert_eq!(fleet.handled(), [0, 1, 2, 3]);
+        let b = fleet.instance("b").streams([concurrent(2)]).start().await;
+        fleet.put(&shard(0), 4);
+        until("the next is handled", async || fleet.handled().len() == 5).await;
+        let of_b = fleet.seen().into_iter().filter(|seen| seen.owner == "b");
+        let of_b: Vec<_> = of_b.map(|seen| seen.value).collect();
+        assert_eq!(of_b, [4], "nothing twice");
+        b.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_settles_every_record_that_has_settled_ones_behind_it() {
+    let fleet = Fleet::of_shards(2);
+    let handler =
+        |seen: &Seen| ack_after((if seen.value.is_multiple_of(4) { 4 } else { 0 }) * SECOND);
+    let a = fleet
+        .instance("a")
+        .streams([concurrent(2)])
+        .handler(handler)
+        .start()
+        .await;
+    let b = fleet
+        .instance("b")
+        .streams([concurrent(2)])
+        .handler(handler)
+        .start()
+        .await;
+    // The slow ones of a key follow each other, so that there is one to wait for whenever a shard is handed over.
+    for value in 0..80 {
+        let key = if value % 4 < 2 { "slow" } else { "quick" };
+        fleet.put_key(&format!("{key}-{}", value / 40), value);
+        sleep(SECOND / 4).await;
+    }
+    fleet.until_handled(80).await;
+    let mut values = fleet.values();
+    values.sort_unstable();
+    assert_eq!(values, (0..80).collect::<Vec<_>>(), "nothing twice");
+    assert!(fleet.seen().iter().any(|seen| seen.owner == "b"));
+    a.stop().await;
+    b.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hand_over_settles_every_record_in_hand_and_repeats_nothing() {
     let fleet = Fleet::of_shards(2);
