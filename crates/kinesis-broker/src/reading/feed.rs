@@ -27,6 +27,9 @@ const FEW: i32 = 100;
 /// which nothing is held is read whatever the others hold, by then with a `Limit` of 100 records, so that one shard with a slow handler
 /// never keeps another waiting.
 ///
+/// A batch that gathers is held too. Where what is held leaves no room to read on, it is handed over as it is, before it
+/// is full and before it has waited for as long as it may.
+///
 /// ```
 /// use kinesis_broker::{KinesisStream, Prefetch};
 ///
@@ -129,6 +132,26 @@ pub(crate) struct Feed {
     /// Records that were fetched, and are neither handed over nor forgotten.
     records: usize,
     bytes: usize,
+}
+
+/// What some of the records that were popped count for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    records: usize,
+    bytes: usize,
+}
+
+impl Held {
+    /// These and one more.
+    pub(crate) fn with(self, item: &Item) -> Self {
+        match item.frees {
+            Some(bytes) => Self {
+                records: self.records + 1,
+                bytes: self.bytes + bytes,
+            },
+            None => self,
+        }
+    }
 }
 
 /// Which shard it is.
@@ -264,10 +287,14 @@ impl Feed {
 
     /// Notes that a record is in a handler.
     pub(crate) fn let_go(&mut self, item: &Item) {
-        let Some(bytes) = item.frees else { return };
-        self.records -= 1;
-        self.bytes -= bytes;
-        self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.let_go_of(Held::default().with(item));
+    }
+
+    /// Notes that several records are in a handler.
+    pub(crate) fn let_go_of(&mut self, held: Held) {
+        self.records -= held.records;
+        self.bytes -= held.bytes;
+        self.budget.held.fetch_sub(held.bytes, Ordering::Relaxed);
     }
 
     /// Whether nothing is held: neither here nor by whoever popped it and has not let go of it.

@@ -22,7 +22,7 @@ use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
 use crate::reading::cursor::{Cursor, Event};
 use crate::reading::delivery::{Delivery, With};
-use crate::reading::feed::{Feed, Shard};
+use crate::reading::feed::{Feed, Held, Shard};
 use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
 use crate::reading::lanes::{Lane, LaneKey, Lanes};
@@ -76,12 +76,21 @@ pub(super) struct Reader {
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<Delivery<Ticket>>>,
     batch: Option<BatchLimits>,
-    /// The next batch, while it waits for more records, and until when it does.
-    gathering: Option<(Box<Delivery<Ticket>>, Instant)>,
+    /// The next batch, while it waits for more records.
+    gathering: Option<Gathering>,
     /// What is left to do once everything that was read is settled.
     last: Option<Last>,
     rng: fastrand::Rng,
     in_a_row: u32,
+}
+
+/// A batch that is not complete.
+struct Gathering {
+    batch: Box<Delivery<Ticket>>,
+    /// What its records count for in the feed.
+    held: Held,
+    /// How long it waits for more.
+    until: Instant,
 }
 
 /// Why nothing more will be read.
@@ -381,28 +390,40 @@ impl Reader {
             return None;
         }
         let most = limits.max_records.get();
-        let (mut batch, until) = match self.gathering.take() {
+        let Gathering {
+            mut batch,
+            mut held,
+            until,
+        } = match self.gathering.take() {
             Some(gathering) => gathering,
             None if self.feed.is_empty() => return None,
-            None => (self.room(), after(limits.max_wait)),
+            None => Gathering {
+                batch: self.room(),
+                held: Held::default(),
+                until: after(limits.max_wait),
+            },
         };
         while batch.len() < most
             && let Some(item) = self.feed.pop()
         {
-            self.feed.let_go(&item);
+            held = held.with(&item);
             let ticket = self.watermark.hand_out(item.position.clone());
             batch.push(item, ticket);
         }
-        let is_complete = batch.len() >= most || self.last.is_some() || until <= Instant::now();
+        let is_complete = batch.len() >= most
+            || self.last.is_some()
+            || until <= Instant::now()
+            || self.feed.appetite().is_none();
         if batch.is_empty() {
             // What was left is of other shards.
             self.spare.push(batch);
             return None;
         }
         if !is_complete {
-            self.gathering = Some((batch, until));
+            self.gathering = Some(Gathering { batch, held, until });
             return None;
         }
+        self.feed.let_go_of(held);
         let lane = self.lanes.enter_any();
         Some(InHand {
             delivery: batch,
@@ -464,7 +485,7 @@ impl Reader {
         let pause_ends = pauses.map(|((until, _), _)| *until);
         let may_gather = order == Order::Read && self.lanes.has_room() && self.may_hand_over();
         let gathered = self.gathering.as_ref().filter(|_| may_gather);
-        let gathers_until = gathered.map(|(_, until)| *until);
+        let gathers_until = gathered.map(|gathering| gathering.until);
         let look_at = [pause_ends, gathers_until].into_iter().flatten().min();
         // A move waits for handlers alone.
         let look_at = look_at.filter(|_| self.moving.is_none());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kinesis_broker::{DeadLetter, KinesisStream};
+use kinesis_broker::{DeadLetter, KinesisStream, Prefetch};
 use rstream::{HandlerOutcome, OnUndecodable, RetryPolicy, subscriber};
 use tokio::time::{Instant, sleep};
 
@@ -627,5 +627,33 @@ async fn a_batch_that_is_due_while_a_checkpoint_is_sent_again_waits_for_it() {
         .await;
     until_handed_over(&batches, 2).await;
     assert_eq!(batches.values(), [vec![0, 1, 2], vec![3]]);
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_gathers_no_more_than_may_be_held_and_is_handed_over_then() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_all(&shard(0), 0..10);
+    let batches = Batches::new(always);
+    let a = fleet
+        .instance("a")
+        .streams([read_often().prefetch(Prefetch::default().records(20))])
+        .subscription(batches.up_to(1_000, HOUR))
+        .start()
+        .await;
+    sleep(10 * SECOND).await;
+    assert!(batches.seen().is_empty(), "it gathers");
+    fleet.put_all(&shard(0), 10..20);
+    within(SECOND, "there is no room for more", async || {
+        (batches.values() == [Vec::from_iter(0..20)]).then_some(())
+    })
+    .await;
+    let last = sequence_numbers(&fleet, &shard(0)).pop().unwrap();
+    until_checkpoint(&fleet, &shard(0), &last).await;
+    fleet.put_all(&shard(0), 20..50);
+    within(SECOND, "the room is there again", async || {
+        (batches.values()[1..] == [Vec::from_iter(20..50)]).then_some(())
+    })
+    .await;
     a.stop().await;
 }
