@@ -457,7 +457,10 @@ async fn a_shard_that_is_held_elsewhere_is_not_moved_and_that_is_an_error_with_i
     fleet.until_handled(6).await;
     let (b, [of_a, of_b]) = beside_another(&fleet, &a).await;
     let to = StartPosition::trim_horizon();
-    assert_eq!(not_moved(&a.seek(to.in_shard(&of_b)).await), [of_b.clone()]);
+    assert_eq!(
+        not_moved(&a.seek(to.in_shard(&of_b)).await),
+        std::slice::from_ref(&of_b)
+    );
     let unknown = a.seek(to.in_shard(shard(9))).await;
     assert_eq!(not_moved(&unknown), [shard(9)]);
     assert!(unknown.unwrap_err().to_string().contains(&shard(9)));
