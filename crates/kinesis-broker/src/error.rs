@@ -72,7 +72,7 @@ pub enum KinesisError {
         source: DecodeError,
     },
     /// A reply or a dead letter of a record cannot be stored, and is tried again; the record is not settled before, and
-    /// those behind it wait. Told once for each record.
+    /// those behind it wait. Told once for each record; of a reply that no stream takes, at every doubling of the attempts.
     #[error(
         "a reply or dead letter of record {sequence_number} of shard {shard} of stream {stream} is not stored, and is tried again: {source}"
     )]

@@ -16,6 +16,8 @@ use crate::reading::judgement::{Again, Judgement, Said, Then, judge, judge_undec
 use crate::reading::record::{BatchInfo, Item, RecordInfo};
 use crate::reading::seek::Seeker;
 
+/// What tells of records is kept to be used again for so many, and not for every record of the largest batch.
+const SPARE: usize = 64;
 /// From this attempt on a retry is said aloud, at every doubling.
 const RETRIED_OFTEN: u32 = 8;
 
@@ -145,6 +147,7 @@ impl<T> Delivery<T> {
     pub(crate) fn settle(&mut self, count: usize) -> impl Iterator<Item = T> {
         self.payloads.drain(..count);
         self.spare.extend(self.infos.records.drain(..count));
+        self.spare.truncate(SPARE);
         if self.payloads.is_empty()
             && let Some((payload, info)) = self.behind.pop_front()
         {
@@ -172,6 +175,15 @@ impl<T> Delivery<T> {
             let stored = with.handling.publish(replies, self.storing(with)).await;
             if let Err(NotStored::Hopeless(error)) = stored {
                 said = Said::retry(format!("what it wants published cannot be stored: {error}"));
+                if attempt.is_power_of_two() {
+                    let info = &self.infos.records[0];
+                    with.reports.report(&KinesisError::NotStored {
+                        stream: info.stream.clone(),
+                        shard: info.shard.clone(),
+                        sequence_number: info.sequence_number.clone(),
+                        source: Box::new(error),
+                    });
+                }
             }
         }
         if let Said::Handled(handled) = said
