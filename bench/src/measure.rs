@@ -1,16 +1,22 @@
 //! One measurement of one side.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use kinesis_broker::KinesisStream;
 use kinesis_sim::KinesisSim;
 use lease_core::LeaseStore;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::clock::{Stopwatch, Taken};
 use crate::library::{Handler, Service};
 use crate::plain;
 use crate::workload::{Tally, Workload};
+
+/// By when a reading must be over.
+const LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -115,7 +121,10 @@ impl Stage {
             };
             let watch = Stopwatch::start();
             let running = service.start(&self.sim).await?;
-            tally.done().await;
+            // An hour of tokio's clock, which passes at once where nothing is left to do.
+            timeout(LIMIT, tally.done())
+                .await
+                .with_context(|| format!("{tally:?} after {LIMIT:?}"))?;
             let taken = watch.taken();
             running.shutdown().await?;
             Ok(taken)

@@ -8,7 +8,7 @@ const QUICK: Effort = Effort {
 };
 
 fn rows(group: Group) -> Vec<Vec<String>> {
-    let table = group.run(QUICK).unwrap();
+    let table = group.run(QUICK).expect("each side runs");
     for row in table.rows() {
         for cell in row {
             assert!(!cell.contains("NaN") && !cell.contains("inf"), "{table}");
