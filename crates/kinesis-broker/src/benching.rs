@@ -82,7 +82,6 @@ fn infos(shards: usize) -> Vec<ShardInfo> {
             ending_sequence_number: (number < closed).then(|| "2000".to_owned()),
             hash_keys: None,
             ended_before_start: false,
-            hash_keys: None,
         })
         .collect()
 }
