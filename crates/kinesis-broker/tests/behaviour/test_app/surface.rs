@@ -32,9 +32,12 @@ fn letters(app: &TestApp) -> Vec<DeadLetter> {
 mod batches {
     use super::*;
 
+    /// The attempt and the records of each call.
+    type Calls = Arc<Mutex<Vec<(u32, Vec<String>)>>>;
+
     /// Handles two of each batch, and notes which records it was told of.
     #[derive(Clone, Default)]
-    struct TwoByTwo(Arc<Mutex<Vec<(u32, Vec<String>)>>>);
+    struct TwoByTwo(Calls);
 
     impl Handle<[u64]> for TwoByTwo {
         async fn handle(
