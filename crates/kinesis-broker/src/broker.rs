@@ -207,9 +207,12 @@ impl KinesisBroker {
         let service = self.kinesis.service().await?;
         let mut rng = fastrand::Rng::with_seed(self.seed.unwrap_or_else(ambient_seed));
         let owner = self.owner_id.unwrap_or_else(|| unique_owner(&mut rng));
-        let store = self
-            .store
-            .unwrap_or_else(|| Arc::new(MemoryLeaseStore::new()));
+        let store = self.store.unwrap_or_else(|| {
+            tracing::info!(
+                "no lease store was given: leases and checkpoints are kept in the memory of this process alone"
+            );
+            Arc::new(MemoryLeaseStore::new())
+        });
         if subscriptions
             .iter()
             .any(|(_, handling)| handling.stores_in().next().is_some())

@@ -33,6 +33,8 @@ pub(crate) struct Delivery<T> {
     tags: VecDeque<T>,
     /// Records that wait until those before them were tried alone.
     behind: VecDeque<(Bytes, RecordInfo)>,
+    /// So many of those, from the first on, are to be tried alone; nobody was given the others yet.
+    alone: usize,
     /// How often they were tried since the policy counts for them.
     attempt: u32,
     /// How often the handler had been given them before that, with others.
@@ -85,6 +87,7 @@ impl<T> Delivery<T> {
             infos: BatchInfo::default(),
             tags: VecDeque::new(),
             behind: VecDeque::new(),
+            alone: 0,
             attempt: 0,
             earlier: 0,
             wants_place: false,
@@ -148,11 +151,13 @@ impl<T> Delivery<T> {
         self.payloads.drain(..count);
         self.spare.extend(self.infos.records.drain(..count));
         self.spare.truncate(SPARE);
-        if self.payloads.is_empty()
-            && let Some((payload, info)) = self.behind.pop_front()
-        {
-            self.payloads.push(payload);
-            self.infos.records.push(info);
+        if self.payloads.is_empty() {
+            let next = if self.alone > 0 { 1 } else { self.behind.len() };
+            self.alone = self.alone.saturating_sub(1);
+            for (payload, info) in self.behind.drain(..next) {
+                self.payloads.push(payload);
+                self.infos.records.push(info);
+            }
         }
         if self.payloads.is_empty() {
             self.earlier = 0;
@@ -234,7 +239,7 @@ impl<T> Delivery<T> {
                 }
                 self.go_on(settled, given)
             }
-            Then::Again(again) => self.again(handled, again, with.reports),
+            Then::Again(again) => self.again(handled, given, again, with.reports),
         }
     }
 
@@ -317,7 +322,7 @@ impl<T> Delivery<T> {
     fn go_on(&mut self, settled: usize, given: usize) -> Next {
         if settled < given {
             self.earlier = self.times_given();
-        } else if self.behind.is_empty() {
+        } else if self.alone == 0 {
             self.earlier = 0;
         }
         self.attempt = 0;
@@ -328,7 +333,7 @@ impl<T> Delivery<T> {
         }
     }
 
-    fn again(&mut self, handled: usize, again: Again, reports: &Reports) -> Next {
+    fn again(&mut self, handled: usize, given: usize, again: Again, reports: &Reports) -> Next {
         let info = &self.infos.records[handled];
         let RecordInfo {
             stream,
@@ -375,6 +380,7 @@ impl<T> Delivery<T> {
         if again.alone {
             self.earlier = self.times_given();
             self.attempt = 0;
+            self.alone = given.saturating_sub(1);
             let records = self.payloads.drain(1..).zip(self.infos.records.drain(1..));
             self.behind.extend(records);
         }

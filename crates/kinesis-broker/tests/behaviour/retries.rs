@@ -1,10 +1,12 @@
 //! When a record that failed comes again, and what its last attempt leads to.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kinesis_broker::{DeadLetter, KinesisStream};
+use kinesis_broker::{DeadLetter, KinesisBroker, KinesisStream};
 use rstream::broker::Subscription;
-use rstream::{HandlerOutcome, RetryPolicy, subscriber};
+use rstream::testing::TestApp;
+use rstream::{AppInfo, Context, Handle, HandlerOutcome, RetryPolicy, RustStream, subscriber};
 use tokio::time::{Instant, advance};
 
 use crate::support::{
@@ -326,4 +328,60 @@ async fn a_handler_that_wants_its_record_back_at_once_for_ever_stops_nothing_els
     assert!(a.errors().is_empty(), "{:?}", a.errors());
     a.kill();
     b.kill();
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_a_batch_do_not_count_for_records_that_nobody_was_given() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&calls);
+    let handler = Noting { calls: noted };
+    let app =
+        RustStream::new(AppInfo::new("test", "0.0.0")).with_broker(KinesisBroker::new(), |b| {
+            let subscription = subscriber(KinesisStream::new(STREAM), handler)
+                .batch(10, Duration::ZERO)
+                .retry(RetryPolicy::fixed(SECOND).max_attempts(3))
+                .dead_letter("dead");
+            b.include(subscription.build::<u64>());
+        });
+    let app = TestApp::start(app).await.unwrap();
+    let kinesis = app.broker::<KinesisBroker>();
+    // Zero fails, and "no" cannot be decoded.
+    let payloads = ["0", "1", "no", "0", "1"];
+    kinesis
+        .payloads(payloads)
+        .to(STREAM)
+        .publish()
+        .await
+        .unwrap();
+    let calls = calls.lock().unwrap().clone();
+    let once = [(1, vec![0, 1]), (2, vec![0, 1]), (3, vec![0, 1])];
+    let alone = [(4, vec![0]), (5, vec![0]), (6, vec![0]), (4, vec![1])];
+    let expected: Vec<_> = once.iter().chain(&alone).cloned().collect();
+    assert_eq!(calls[..7], expected);
+    assert_eq!(calls[7..], expected, "those behind begin anew, together");
+}
+
+type Calls = Arc<Mutex<Vec<(u32, Vec<u64>)>>>;
+
+/// Notes what it is given, and fails on what begins with zero.
+struct Noting {
+    calls: Calls,
+}
+
+impl Handle<[u64]> for Noting {
+    async fn handle(
+        &self,
+        values: &[u64],
+        _: &(),
+        ctx: &mut Context<'_>,
+    ) -> Result<(), HandlerOutcome> {
+        self.calls
+            .lock()
+            .unwrap()
+            .push((ctx.attempt(), values.to_vec()));
+        match values {
+            [0, ..] => Err(HandlerOutcome::retry()),
+            _ => Ok(()),
+        }
+    }
 }
