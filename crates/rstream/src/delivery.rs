@@ -219,7 +219,7 @@ where
     fn deliver<'a>(&'a self, payload: &'a Bytes, mut ctx: Context<'a>) -> BoxFuture<'a, Delivered> {
         Box::pin(async move {
             match self.call.decode::<In>(payload) {
-                Ok(held) => self.call.call(In::of(&held), &mut ctx).await,
+                Ok(held) => self.call.call(In::of(&held, payload), &mut ctx).await,
                 Err(verdict) => verdict.into(),
             }
         })

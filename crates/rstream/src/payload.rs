@@ -99,7 +99,7 @@ pub trait Message: sealed::Sealed + Send + Sync + 'static {
     fn decode<C: Codec>(codec: &C, payload: &Bytes) -> Result<Self::Held, DecodeError>;
 
     #[doc(hidden)]
-    fn of(held: &Self::Held) -> &Self;
+    fn of<'a>(held: &'a Self::Held, payload: &'a Bytes) -> &'a Self;
 }
 
 mod sealed {
@@ -124,20 +124,21 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Message for T {
         }
     }
 
-    fn of(held: &T) -> &T {
+    fn of<'a>(held: &'a T, _: &'a Bytes) -> &'a T {
         held
     }
 }
 
 impl Message for [u8] {
-    type Held = Bytes;
+    // The payload is there as long as the message: a clone would allocate.
+    type Held = ();
 
-    fn decode<C: Codec>(_: &C, payload: &Bytes) -> Result<Bytes, DecodeError> {
-        Ok(payload.clone())
+    fn decode<C: Codec>(_: &C, _: &Bytes) -> Result<(), DecodeError> {
+        Ok(())
     }
 
-    fn of(held: &Bytes) -> &[u8] {
-        held
+    fn of<'a>((): &'a (), payload: &'a Bytes) -> &'a [u8] {
+        payload
     }
 }
 
@@ -184,10 +185,13 @@ mod tests {
         let payload = Bytes::from_static(b"{no json");
 
         let bytes = <Bytes as Message>::decode(&Json, &payload).unwrap();
-        let slice = <[u8] as Message>::decode(&Json, &payload).unwrap();
+        <[u8] as Message>::decode(&Json, &payload).unwrap();
 
         assert_eq!(bytes.as_ptr(), payload.as_ptr());
-        assert_eq!(<[u8] as Message>::of(&slice).as_ptr(), payload.as_ptr());
+        assert_eq!(
+            <[u8] as Message>::of(&(), &payload).as_ptr(),
+            payload.as_ptr()
+        );
         assert_eq!(raw::<Vec<u8>>(&payload), None);
     }
 }

@@ -254,7 +254,7 @@ impl Tenure {
         let (key, holder) = (self.key().clone(), Arc::clone(self.lease.shared_holder()));
         self.unsent = false;
         self.hurries = false;
-        self.sent_at = Some(Instant::now());
+        self.sent_at = self.pace.map(|_| Instant::now());
         self.writing = true;
         self.is_calling = true;
         self.call.set(async move {

@@ -177,7 +177,8 @@ impl<T> Delivery<T> {
             undecodable,
         } = self.call(with.handling).await;
         if !replies.is_empty() {
-            let stored = with.handling.publish(replies, self.storing(with)).await;
+            // Boxed, like the dead letters: every record in hand would have room for it otherwise.
+            let stored = Box::pin(with.handling.publish(replies, self.storing(with))).await;
             if let Err(NotStored::Hopeless(error)) = stored {
                 said = Said::retry(format!("what it wants published cannot be stored: {error}"));
                 if attempt.is_power_of_two() {
@@ -232,7 +233,7 @@ impl<T> Delivery<T> {
             Then::DeadLetter { records, reason } => {
                 let mut settled = handled;
                 for place in handled..handled + records {
-                    if !self.give_up(place, &reason, with).await {
+                    if !Box::pin(self.give_up(place, &reason, with)).await {
                         break;
                     }
                     settled += 1;

@@ -44,8 +44,7 @@ pub(super) struct Reader {
     stream: Arc<str>,
     tenure: Tenure,
     cursor: Cursor,
-    handling: Arc<Handling>,
-    reports: Reports,
+    shared: Arc<Shared>,
     orders: watch::Receiver<Order>,
     notices: mpsc::UnboundedSender<Notice>,
     seeks: mpsc::UnboundedReceiver<Seek>,
@@ -57,8 +56,6 @@ pub(super) struct Reader {
     /// Who is told once the move is written.
     movers: Vec<oneshot::Sender<()>>,
     limit: CancellationToken,
-    /// Ends what goes on after a handler has returned: the lease is another's.
-    lost: CancellationToken,
     /// A position has to be in the store before the first record is handed over: the tip, for one.
     awaits_writing: bool,
     /// Each acknowledgement is in the store before the next record is handed over.
@@ -91,6 +88,14 @@ struct Gathering {
     held: Held,
     /// How long it waits for more.
     until: Instant,
+}
+
+/// What each call of the handler needs of its reader.
+struct Shared {
+    handling: Arc<Handling>,
+    reports: Reports,
+    /// Ends what goes on after a handler has returned: the lease is another's.
+    lost: CancellationToken,
 }
 
 /// Why nothing more will be read.
@@ -141,9 +146,11 @@ impl Reader {
             stream: given.stream,
             tenure,
             batch: given.handling.policy.batch,
-            handling: given.handling,
-            lost: CancellationToken::new(),
-            reports: given.reports,
+            shared: Arc::new(Shared {
+                handling: given.handling,
+                reports: given.reports,
+                lost: CancellationToken::new(),
+            }),
             orders: given.orders,
             notices: given.notices,
             seeks: given.seeks,
@@ -297,9 +304,9 @@ impl Reader {
 
     /// Hands over what may be handed over at this moment.
     fn hand_over(&mut self, order: Order) {
-        let now = Instant::now();
+        // The clock is read for whoever waits for it: each look at it costs what handing a record over does.
         while let Some(due) = self.pausing.first_entry()
-            && due.key().0 <= now
+            && due.key().0 <= Instant::now()
         {
             self.ready.push_back(due.remove());
         }
@@ -313,13 +320,12 @@ impl Reader {
 
     fn start(&mut self, mut record: InHand) {
         record.delivery.under(self.tenure.holder());
-        let (handling, reports) = (Arc::clone(&self.handling), self.reports.clone());
-        let (lost, random) = (self.lost.clone(), self.rng.f64());
+        let (shared, random) = (Arc::clone(&self.shared), self.rng.f64());
         self.in_flight.start(async move {
             let with = With {
-                handling: &handling,
-                reports: &reports,
-                lost: &lost,
+                handling: &shared.handling,
+                reports: &shared.reports,
+                lost: &shared.lost,
                 random,
             };
             let next = record.delivery.attempt(with).await;
@@ -657,7 +663,7 @@ impl Reader {
 
     /// Another instance has the lease: handlers still run to their ends, without effect.
     async fn lose(&mut self) -> End {
-        self.lost.cancel();
+        self.shared.lost.cancel();
         if !self.in_flight.is_empty() {
             let _ = self.notices.send(Notice::Lost(self.tenure.key().clone()));
         }
