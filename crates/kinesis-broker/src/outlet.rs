@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use crate::publisher::{PublishError, Publisher};
 use crate::{KinesisError, KinesisStream};
@@ -36,43 +37,38 @@ impl Outlet {
         Self::InProcess(Arc::default())
     }
 
-    /// Stores the records, those of one partition key in this order; the first failure ends it.
+    /// Stores the records, and takes out those that are stored. Of each partition key they are stored in this order, and
+    /// none behind one that fails.
     ///
     /// Dropped, it may have stored some of them.
-    pub(crate) async fn store(&self, parcels: &[Parcel]) -> Result<(), PublishError> {
+    pub(crate) async fn store(&self, parcels: &mut Vec<Parcel>) -> Result<(), PublishError> {
         match self {
             Self::Kinesis(publisher) => {
-                let mut under_way = Vec::with_capacity(parcels.len());
-                for Parcel {
-                    to,
-                    partition_key,
-                    payload,
-                } in parcels
-                {
-                    let stream = match publisher.stream(to) {
-                        Ok(stream) => stream.max_record_bytes(MAX_RECORD_BYTES),
-                        // Names are checked at start.
-                        Err(_) => {
-                            return Err(PublishError::Stopped {
-                                stream: to.to_string(),
-                            });
-                        }
-                    };
-                    let keyed = stream.partition_key(partition_key.as_str());
-                    under_way.push(keyed.publish_bytes(payload.clone()));
+                let mut keys = BTreeMap::<_, Vec<usize>>::new();
+                for (place, parcel) in parcels.iter().enumerate() {
+                    let key = (&*parcel.to, &*parcel.partition_key);
+                    keys.entry(key).or_default().push(place);
                 }
-                for publish in under_way {
-                    publish.await?;
+                let keys = keys
+                    .into_values()
+                    .map(|places| store_in_turn(publisher, parcels, places));
+                let ended = join_all(keys).await;
+                let mut is_stored = vec![false; parcels.len()];
+                for place in ended.iter().flat_map(|ended| &ended.stored) {
+                    is_stored[*place] = true;
                 }
-                Ok(())
+                let mut is_stored = is_stored.into_iter();
+                parcels.retain(|_| is_stored.next() == Some(false));
+                let failures = ended.into_iter().filter_map(|ended| ended.failed);
+                match failures.min_by_key(|(place, _)| *place) {
+                    Some((_, error)) => Err(error),
+                    None => Ok(()),
+                }
             }
             Self::InProcess(stored) => {
                 let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
-                for Parcel { to, payload, .. } in parcels {
-                    stored
-                        .entry(Arc::clone(to))
-                        .or_default()
-                        .push(payload.clone());
+                for Parcel { to, payload, .. } in parcels.drain(..) {
+                    stored.entry(to).or_default().push(payload);
                 }
                 Ok(())
             }
@@ -89,6 +85,44 @@ impl Outlet {
             }
         }
     }
+}
+
+/// What became of the records of one partition key.
+struct Ended {
+    /// The places of those that are stored.
+    stored: Vec<usize>,
+    /// The place of the one that is not, and why; those behind it were not tried.
+    failed: Option<(usize, PublishError)>,
+}
+
+/// Stores the records at these places one after the other, which costs nothing: a publisher has one record of a key
+/// under way at a time.
+async fn store_in_turn(publisher: &Publisher, parcels: &[Parcel], places: Vec<usize>) -> Ended {
+    let mut stored = Vec::with_capacity(places.len());
+    for place in places {
+        if let Err(error) = put(publisher, &parcels[place]).await {
+            let failed = Some((place, error));
+            return Ended { stored, failed };
+        }
+        stored.push(place);
+    }
+    Ended {
+        stored,
+        failed: None,
+    }
+}
+
+async fn put(publisher: &Publisher, parcel: &Parcel) -> Result<(), PublishError> {
+    // Names are checked at start.
+    let stream = publisher
+        .stream(&parcel.to)
+        .map_err(|_| PublishError::Stopped {
+            stream: parcel.to.to_string(),
+        })?
+        .max_record_bytes(MAX_RECORD_BYTES);
+    let keyed = stream.partition_key(parcel.partition_key.as_str());
+    keyed.publish_bytes(parcel.payload.clone()).await?;
+    Ok(())
 }
 
 impl fmt::Debug for Outlet {

@@ -79,7 +79,7 @@ impl Handling {
                 payload: reply.payload,
             })
             .collect();
-        self.store(&parcels, &storing, is_at_fault).await
+        self.store(parcels, &storing, is_at_fault).await
     }
 
     /// Stores a record among the dead letters.
@@ -109,22 +109,20 @@ impl Handling {
             payload,
         };
         let whole = parcel(dead_letter::write(info, payload, attempts, reason, false));
-        match self.store(&[whole], &storing, is_too_large).await {
+        match self.store(vec![whole], &storing, is_too_large).await {
             Err(NotStored::Hopeless(_)) => {}
             stored => return stored,
         }
         let line = parcel(dead_letter::write(info, payload, attempts, reason, true));
         let payload = parcel(bytes::Bytes::copy_from_slice(payload));
-        // Nothing is dropped: until the stream takes the payload, the record is held. The line is stored before it,
-        // so that no retry of the payload stores another.
-        self.store(&[line], &storing, |_| false).await?;
-        self.store(&[payload], &storing, |_| false).await
+        // Nothing is dropped: until the stream takes the payload, the record is held. The line is stored once.
+        self.store(vec![line, payload], &storing, |_| false).await
     }
 
     /// Stores records, however often that takes, unless a failure `is_hopeless`.
     async fn store(
         &self,
-        parcels: &[Parcel],
+        mut parcels: Vec<Parcel>,
         storing: &Storing<'_>,
         is_hopeless: impl Fn(&PublishError) -> bool,
     ) -> Result<(), NotStored> {
@@ -137,7 +135,7 @@ impl Handling {
         let mut backoff = Backoff::of_reads(0);
         let stored = async {
             loop {
-                match outlet.store(parcels).await {
+                match outlet.store(&mut parcels).await {
                     Ok(()) => return Ok(()),
                     Err(error) if is_hopeless(&error) => return Err(NotStored::Hopeless(error)),
                     Err(source) => {

@@ -403,3 +403,58 @@ async fn a_batch_that_is_handled_in_part_publishes_what_it_sent() {
     assert_eq!(values, [0, 1, 2, 3]);
     a.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_for_a_while_leaves_the_order_of_each_key_and_repeats_nothing() {
+    let fleet = fleet();
+    let put = fleet.put(&shard(0), 7);
+    let refused = Fault::access_denied().on(Operation::PutRecords);
+    fleet.sim.inject(refused.stream("receipts").times(2));
+    let a = fleet
+        .instance("a")
+        .subscription(|stream, recorder| {
+            subscriber(stream, InTurn(recorder))
+                .reply("receipts")
+                .build::<u64>()
+        })
+        .start()
+        .await;
+    until_settled(&fleet, &put).await;
+    for key in ["x", "y"] {
+        let stored = fleet.stored("receipts").into_iter();
+        let values: Vec<_> = stored
+            .filter(|record| record.partition_key == key)
+            .map(|record| {
+                serde_json::from_slice::<Receipt>(&record.data)
+                    .unwrap()
+                    .value
+            })
+            .collect();
+        assert_eq!(values, [0, 1, 2], "{key}");
+    }
+    assert_eq!(a.errors_of("NotStored").len(), 1);
+    a.stop().await;
+}
+
+/// Returns three receipts under each of two keys, each with its place.
+#[derive(Debug)]
+struct InTurn(Recorder);
+
+impl rstream::Handle<u64, Vec<Receipt>> for InTurn {
+    async fn handle(
+        &self,
+        value: &u64,
+        _: &(),
+        ctx: &mut rstream::Context<'_>,
+    ) -> Result<Vec<Receipt>, HandlerOutcome> {
+        rstream::Handle::<u64>::handle(&self.0, value, &(), ctx).await?;
+        let receipt = |place| {
+            ["x", "y"].map(|key| Receipt {
+                key: key.to_owned(),
+                value: place,
+                attempt: ctx.attempt(),
+            })
+        };
+        Ok((0..3).flat_map(receipt).collect())
+    }
+}
