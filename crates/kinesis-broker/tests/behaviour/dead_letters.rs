@@ -9,8 +9,8 @@ use rstream::{HandlerOutcome, OnUndecodable, RetryPolicy, subscriber};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{
-    Act, Call, Counters, Fleet, Outcome, Recorder, STREAM, Seen, Trouble, ack, from_the_start, say,
-    shard, until, within,
+    Act, Call, Counters, Fleet, Logs, Outcome, Recorder, STREAM, Seen, Trouble, ack,
+    from_the_start, say, shard, until, within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -63,6 +63,8 @@ async fn what_a_handler_gives_up_lies_there_untouched_with_where_it_came_from_an
     let counters = Counters::default();
     let _counting = metrics::set_default_local_recorder(&counters);
     let fleet = fleet();
+    // Not at a whole second.
+    sleep(Duration::from_millis(1_234)).await;
     let put = fleet
         .sim
         .put_to_shard(STREAM, &shard(0), "sku-7", " 0 \n")
@@ -320,6 +322,7 @@ async fn a_process_that_dies_before_the_dead_letter_is_stored_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_the_wait_for_the_dead_letters() {
+    let logs = Logs::start();
     let fleet = Fleet::of_shards(1);
     fleet.put(&shard(0), 0);
     let last = fleet.put(&shard(0), 1);
@@ -342,6 +345,7 @@ async fn a_lost_lease_ends_the_wait_for_the_dead_letters() {
     fleet.sim.create_stream("dead", 1);
     sleep(60 * SECOND).await;
     assert!(letters(&fleet).is_empty(), "it was b's to settle");
+    assert_eq!(logs.warnings("was stored among the dead letters").len(), 0);
     a.stop().await;
 }
 
@@ -425,4 +429,42 @@ async fn the_dead_letters_of_one_key_stay_in_order() {
         .collect();
     assert_eq!(lengths, Vec::from_iter(1..=20));
     a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_is_declined_while_a_dead_letter_waits_and_goes_through_once_it_is_stored() {
+    let fleet = Fleet::of_shards(2);
+    for n in 0..2 {
+        fleet.put_all(&shard(n), [0, 1]);
+    }
+    let a = fleet
+        .instance("a")
+        .subscription(to_dead)
+        .handler(gives_up_zero)
+        .start()
+        .await;
+    until("both wait", async || a.errors_of("NotStored").len() == 2).await;
+    let b = fleet
+        .instance("b")
+        .subscription(to_dead)
+        .handler(gives_up_zero)
+        .start()
+        .await;
+    sleep(25 * SECOND).await;
+    for n in 0..2 {
+        assert_eq!(fleet.owner(&shard(n)).await, "a");
+    }
+    assert_eq!(fleet.values(), [0, 0]);
+    fleet.sim.create_stream("dead", 1);
+    until("b has one", async || {
+        [fleet.owner(&shard(0)).await, fleet.owner(&shard(1)).await].contains(&"b".to_owned())
+    })
+    .await;
+    fleet.until_handled(4).await;
+    let mut values = fleet.values();
+    values.sort_unstable();
+    assert_eq!(values, [0, 0, 1, 1], "nothing twice");
+    assert_eq!(letters(&fleet).len(), 2);
+    a.stop().await;
+    b.stop().await;
 }

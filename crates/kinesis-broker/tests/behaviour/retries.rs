@@ -7,10 +7,10 @@ use kinesis_broker::{DeadLetter, KinesisBroker, KinesisStream};
 use rstream::broker::Subscription;
 use rstream::testing::TestApp;
 use rstream::{AppInfo, Context, Handle, HandlerOutcome, RetryPolicy, RustStream, subscriber};
-use tokio::time::{Instant, advance};
+use tokio::time::{Instant, advance, sleep};
 
 use crate::support::{
-    Act, Batches, Call, Fleet, Recorder, STREAM, Seen, ack, panics, say, shard, until,
+    Act, Batches, Call, Fleet, Recorder, STREAM, Seen, ack, ack_after, panics, say, shard, until,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -384,4 +384,45 @@ impl Handle<[u64]> for Noting {
             _ => Ok(()),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_a_batch_that_are_tried_alone_are_settled_before_a_hand_over() {
+    let fleet = Fleet::of_shards(2);
+    fleet.sim.create_stream("dead", 1);
+    fleet.put_all(&shard(0), 0..4);
+    fleet.put_all(&shard(1), 10..14);
+    // Together they fail; alone each takes a second.
+    let batches = Batches::new(|seen| match seen.values.len() {
+        1 => ack_after(SECOND),
+        _ => say(HandlerOutcome::retry()),
+    });
+    let subscribe = |batches: &Batches| {
+        let handler = batches.clone();
+        move |stream, _| {
+            subscriber(stream, handler.clone())
+                .batch(4, Duration::ZERO)
+                .retry(RetryPolicy::fixed(3 * SECOND).max_attempts(2))
+                .dead_letter("dead")
+                .build::<u64>()
+        }
+    };
+    let a = (fleet.instance("a"))
+        .subscription(subscribe(&batches))
+        .start()
+        .await;
+    let b = (fleet.instance("b"))
+        .subscription(subscribe(&batches))
+        .start()
+        .await;
+    until("each has one shard", async || {
+        let owners = [fleet.owner(&shard(0)).await, fleet.owner(&shard(1)).await];
+        owners.contains(&"b".to_owned()) && batches.seen().len() >= 12
+    })
+    .await;
+    sleep(30 * SECOND).await;
+    let owners: Vec<_> = batches.seen().into_iter().map(|seen| seen.owner).collect();
+    assert_eq!(owners, ["a"; 12], "b is given none of them again");
+    a.stop().await;
+    b.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Shards that are moved while they are read.
 
+mod forgotten;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
