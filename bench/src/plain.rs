@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::workload::{Kind, STREAM, StockChange, Workload};
+use crate::workload::{Kind, STREAM, StockChange, Tally, Workload};
 
 /// What a shard allows: five reads a second.
 const READS_APART: Duration = Duration::from_millis(200);
@@ -38,16 +38,17 @@ pub(crate) async fn read(
     store: Option<Arc<dyn LeaseStore>>,
 ) -> anyhow::Result<()> {
     let client = client(sim);
+    let tally = Arc::new(Tally::of(workload.total()));
     let mut shards = JoinSet::new();
     for shard in sim.shards(STREAM) {
-        let (client, store) = (client.clone(), store.clone());
+        let (client, store, tally) = (client.clone(), store.clone(), Arc::clone(&tally));
         let (kind, records) = (workload.kind, workload.records_a_shard());
         shards.spawn(async move {
             let positions = match store {
                 Some(store) => Some(Positions::of(store, &shard.id).await?),
                 None => None,
             };
-            read_shard(&client, shard.id, kind, records, positions).await
+            read_shard(&client, shard.id, kind, records, positions, &tally).await
         });
     }
     while let Some(read) = shards.join_next().await {
@@ -62,6 +63,7 @@ async fn read_shard(
     kind: Kind,
     mut left: usize,
     positions: Option<Positions>,
+    tally: &Tally,
 ) -> anyhow::Result<()> {
     let mut iterator = open(client, shard).await?;
     while left > 0 {
@@ -69,6 +71,7 @@ async fn read_shard(
         let read = request.send().await?;
         for record in &read.records {
             handle(kind, record)?;
+            tally.handled();
             if let Some(positions) = &positions {
                 positions.write(record).await?;
             }

@@ -24,7 +24,7 @@ use crate::store::{Asked, WatchedStore};
 use crate::table::Table;
 use crate::workload::{Kind, STREAM, Tally};
 
-const NOTE: &str = "The work of one listing on one thread, from its first call of ListShards until nothing is left to \
+const NOTE: &str = "The CPU of one listing, from its first call of ListShards until nothing is left to \
     do: shards listed, lease states read, lineage and balance drawn. Beside it, ListShards alone in a plain loop. Calls \
     are those of one listing: ListShards gives 1,000 shards a page, and the lease states of all shards are one call of \
     the store (`read_all`; on DynamoDB that is a BatchGetItem a hundred shards, or a scan where that costs less). \
@@ -33,8 +33,8 @@ const NOTE: &str = "The work of one listing on one thread, from its first call o
 const COLUMNS: &[&str] = &[
     "shards",
     "instances",
-    "plain ListShards, ms",
-    "library's listing, ms",
+    "plain ListShards, CPU ms",
+    "library's listing, CPU ms",
     "ListShards calls",
     "read_all calls",
     "single reads",
@@ -87,7 +87,7 @@ impl Listings {
     fn ends(&self) {
         let mut seen = self.seen();
         if let Some(watch) = seen.under_way.take() {
-            let millis = watch.taken().wall * 1e3;
+            let millis = watch.taken().cpu * 1e3;
             seen.millis.push(millis);
         }
     }
@@ -184,7 +184,7 @@ async fn plain_listings(sim: &KinesisSim, times: usize) -> anyhow::Result<Spread
     for _ in 0..times {
         let watch = Stopwatch::start();
         plain::list(&client).await?;
-        millis.push(watch.taken().wall * 1e3);
+        millis.push(watch.taken().cpu * 1e3);
     }
     Ok(Spread::of(millis))
 }
