@@ -1,5 +1,6 @@
 //! What is read in a measurement: how many records, how large, in how many shards.
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinesis_sim::KinesisSim;
@@ -14,7 +15,7 @@ pub(crate) const STREAM: &str = "inventory";
 pub enum Kind {
     /// A struct, decoded from JSON.
     Json,
-    /// The payload as it is.
+    /// The payload as it is; the handler looks at each byte of it.
     Bytes,
 }
 
@@ -114,6 +115,11 @@ pub(crate) fn payload(size: usize, number: usize) -> Vec<u8> {
     let frame = format!(r#"{{"sku":{number},"delta":-3,"note":""}}"#);
     let note = "x".repeat(size.saturating_sub(frame.len()));
     format!(r#"{{"sku":{number},"delta":-3,"note":"{note}"}}"#).into_bytes()
+}
+
+/// What both sides do with a payload that is not decoded: each byte is looked at, as a handler would.
+pub(crate) fn look_at(payload: &[u8]) {
+    black_box(payload.iter().fold(0, |all, byte| all ^ byte));
 }
 
 /// Counts what is handled, and tells when it is all.
