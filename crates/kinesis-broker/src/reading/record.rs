@@ -165,7 +165,7 @@ impl Item {
                 .approximate_arrival_timestamp
                 .and_then(to_the_millisecond)
                 .unwrap_or(SystemTime::UNIX_EPOCH),
-            payload: record.data.into_inner().into(),
+            payload: record.data.into_bytes(),
             millis_behind,
             frees: Some(frees),
         }
