@@ -290,31 +290,31 @@ async fn a_shutdown_settles_every_record_that_has_settled_ones_behind_it() {
 #[tokio::test(start_paused = true)]
 async fn a_hand_over_settles_every_record_that_has_settled_ones_behind_it() {
     let fleet = Fleet::of_shards(2);
-    let handler =
-        |seen: &Seen| ack_after((if seen.value.is_multiple_of(4) { 4 } else { 0 }) * SECOND);
+    // Two records of one key in each shard, of which the first is slow; behind them others of many keys.
+    for (value, of) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
+        (fleet.sim).put_to_shard(STREAM, &shard(of), "slow", value.to_string());
+    }
+    put_keyed(&fleet, 4..40, 36);
     let a = fleet
         .instance("a")
         .streams([concurrent(2)])
-        .handler(handler)
+        .handler(|seen| ack_after((if seen.value < 2 { 8 } else { 0 }) * SECOND))
         .start()
         .await;
-    let b = fleet
-        .instance("b")
-        .streams([concurrent(2)])
-        .handler(handler)
-        .start()
-        .await;
-    // The slow ones of a key follow each other, so that there is one to wait for whenever a shard is handed over.
-    for value in 0..80 {
-        let key = if value % 4 < 2 { "slow" } else { "quick" };
-        fleet.put_key(&format!("{key}-{}", value / 40), value);
-        sleep(SECOND / 4).await;
-    }
-    fleet.until_handled(80).await;
+    until("the others are handled", async || {
+        fleet.handled().len() == 38
+    })
+    .await;
+    let b = fleet.instance("b").streams([concurrent(2)]).start().await;
+    until("b has one", async || {
+        let owners = [fleet.owner(&shard(0)).await, fleet.owner(&shard(1)).await];
+        owners.contains(&"b".to_owned())
+    })
+    .await;
+    sleep(30 * SECOND).await;
     let mut values = fleet.values();
     values.sort_unstable();
-    assert_eq!(values, (0..80).collect::<Vec<_>>(), "nothing twice");
-    assert!(fleet.seen().iter().any(|seen| seen.owner == "b"));
+    assert_eq!(values, (0..40).collect::<Vec<_>>(), "nothing twice");
     a.stop().await;
     b.stop().await;
 }
