@@ -117,7 +117,9 @@ fn broken_by(fault: Sabotage) -> Invariant {
         Sabotage::ReadsWithoutEnd => Invariant::BoundedReadAhead,
         Sabotage::NeverTakesOver => Invariant::TakeOverInTime,
         Sabotage::NeverGives | Sabotage::AlwaysMoves => Invariant::BalancedAndStill,
-        Sabotage::TwoCallsAnAck | Sabotage::WritesOften => Invariant::OneCallAnAcknowledgement,
+        Sabotage::TwoCallsAnAck | Sabotage::WritesOften | Sabotage::ForgetsShared => {
+            Invariant::OneCallAnAcknowledgement
+        }
         Sabotage::KeepsTask | Sabotage::KeepsLease => Invariant::NoLeak,
     }
 }

@@ -34,6 +34,7 @@ const SEEDS: &[(&str, u64)] = &[
     ("LeavesGaps", 1),
     ("LeavesUnwritten", 1),
     ("WritesOften", 1),
+    ("ForgetsShared", 15),
     ("AwaitsNothing", 5),
     ("WritesSeldom", 12),
     ("ReadsWithoutEnd", 1),

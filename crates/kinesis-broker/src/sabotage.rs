@@ -69,6 +69,8 @@ pub enum Sabotage {
     WritesSeldom,
     /// There is no interval between checkpoints, whatever was asked for.
     WritesOften,
+    /// What settles while a checkpoint is under way is not written before the next acknowledgement.
+    ForgetsShared,
     /// No checkpoint is waited for before the next record is handed over.
     AwaitsNothing,
     /// What was read ahead is dropped when a hand-over is begun, also of one that is declined.
@@ -80,7 +82,7 @@ pub enum Sabotage {
 impl Sabotage {
     /// All of them.
     #[cfg(any(test, feature = "sabotage"))]
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::PastDeadline,
         Self::DeadlineFromAnswer,
         Self::UnfencedHandOver,
@@ -107,6 +109,7 @@ impl Sabotage {
         Self::LeavesUnwritten,
         Self::WritesSeldom,
         Self::WritesOften,
+        Self::ForgetsShared,
         Self::AwaitsNothing,
         Self::DropsReadAhead,
         Self::ReadsWithoutEnd,

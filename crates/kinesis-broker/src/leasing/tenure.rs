@@ -142,7 +142,7 @@ impl Tenure {
     /// Notes a new settled position, to be written by [`progress`](Self::progress) at the pace that was set.
     pub(crate) fn settle(&mut self, position: Checkpoint) {
         self.settled = Some(position);
-        self.unsent = true;
+        self.unsent = !(self.writing && sabotage::is(Sabotage::ForgetsShared));
     }
 
     /// As [`settle`](Self::settle), but whatever the pace.
