@@ -12,8 +12,9 @@
 //!   documented bound has to be allowed for by the product;
 //! - nothing is handed over once the release has been sent.
 //!
-//! Not asked for: that a shard waits for one to which neither listing nor store leads, since one between them passed out
-//! of retention with nobody's lease.
+//! Not asked for, across resharding: of a record that has passed out of retention, and is still in somebody's hands.
+//! Nothing waits for it: neither a shard whose parent left the listing with nobody's live lease, though its holder may
+//! wake and go on, nor one to whose ancestors nothing leads any more.
 //!
 //! Allowed: handlers of two instances side by side, where the lease of the first was lost while its handler ran. It
 //! had been handed over in time, and is let run to its end without effect.
@@ -113,8 +114,9 @@ impl<'i> Running<'i> {
                 here.len()
             ))
         } else {
+            let is_kept = |one: &Handed<'_>| !is_trimmed(index, one, handed.at);
             let other = elsewhere.find(|other| {
-                are_related(index, other, handed) && is_live(index, other, handed.at)
+                is_kept(handed) && is_kept(other) && is_live(index, other, handed.at)
             });
             other.map(|other| {
                 format!(
@@ -130,11 +132,10 @@ impl<'i> Running<'i> {
     }
 }
 
-/// Whether listing and store lead from the shard of one to that of the other, if they are two.
-fn are_related(index: &Index<'_>, one: &Handed<'_>, other: &Handed<'_>) -> bool {
-    let comes_from = |child, ancestor| index.known_ancestors(child).contains(&ancestor);
-    let (one, other) = (one.shard, other.shard);
-    one == other || comes_from(one, other) || comes_from(other, one)
+/// Whether a record has passed out of retention by this moment.
+fn is_trimmed(index: &Index<'_>, handed: &Handed<'_>, moment: Moment) -> bool {
+    let trimmed = handed.record.and_then(|record| index.fates[record].trimmed);
+    trimmed.is_some_and(|trimmed| trimmed < moment)
 }
 
 /// Whether a handler that has not ended went down with its instance before this moment.
@@ -371,20 +372,11 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_to_which_nothing_leads_is_not_waited_for() {
-        for is_lost in [false, true] {
-            let mut tale = held();
-            tale.shard(1, &[0]);
-            tale.shard(2, &[1]);
-            tale.store(2, 20);
-            tale.hand(0, 0, 1, 1);
-            if is_lost {
-                tale.trim(1, &[]);
-            }
-            tale.grant(0, 2, 1);
-            tale.hand(0, 2, 1, 20);
-            assert_eq!(tale.broken(Exclusive).is_empty(), is_lost);
-        }
+    fn nothing_waits_for_a_record_that_has_passed_out_of_retention() {
+        of_two_shards(|tale| tale.trim(0, &[1])).keeps(Exclusive);
+        of_two_shards(|tale| tale.trim(1, &[10])).keeps(Exclusive);
+        let other = of_two_shards(|tale| tale.trim(0, &[2])).broken(Exclusive);
+        assert_eq!(other.len(), 1, "{other:?}");
     }
 
     #[test]

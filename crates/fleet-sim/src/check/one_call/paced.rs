@@ -86,7 +86,9 @@ fn due(index: &Index<'_>, life: &Life, since: Moment, last: Option<&Call<'_>>) -
     let answered = last.answered.map_or(since.at, |(answered, _)| answered.at);
     let interval = index.plan.reading.interval;
     let paced = interval.map_or(Duration::ZERO, |interval| last.sent.at + interval);
-    let stopping = life.stopping.map_or(Duration::MAX, |stopping| stopping.at);
+    // Whoever is told so while it starts stops once it has started.
+    let stopping = life.stopping.zip(life.started);
+    let stopping = stopping.map_or(Duration::MAX, |(told, started)| told.max(started).at);
     since.at.max(answered).max(paced.min(stopping))
 }
 
@@ -178,7 +180,7 @@ mod tests {
 
     use crate::check::Invariant::OneCallAnAcknowledgement;
     use crate::check::builder::{Tale, end, seq};
-    use crate::history::{Answer, Ask};
+    use crate::history::{Answer, Ask, Event, InstanceId};
 
     /// Three records of keys of their own, up to four of which may be in hand.
     fn concurrent() -> Tale {
@@ -250,7 +252,7 @@ mod tests {
         lapsed
             .history
             .events
-            .retain(|(_, event)| !matches!(event, crate::history::Event::Answered { .. }));
+            .retain(|(_, event)| !matches!(event, Event::Answered { .. }));
         lapsed.at(30.0).join(2);
         let mut failing = concurrent();
         failing.settle(0, 0, 1, 1);
@@ -297,8 +299,14 @@ mod tests {
 
     #[test]
     fn with_an_interval_whoever_is_told_to_stop_writes_what_is_settled_whatever_still_runs() {
-        for (written, is_left_out) in [(3.5, false), (8.0, true)] {
+        for (written, has_started, is_left_out) in
+            [(3.5, true, false), (8.0, true, true), (8.0, false, false)]
+        {
             let mut tale = every(3_600);
+            if !has_started {
+                let is_start = |event: &Event| *event == Event::Started(InstanceId(0));
+                tale.history.events.retain(|(_, event)| !is_start(event));
+            }
             tale.handle(0, 0, 1, 1);
             tale.settle(0, 0, 1, 2);
             tale.hand(0, 0, 1, 3);
@@ -309,7 +317,7 @@ mod tests {
             assert_eq!(
                 !tale.broken(OneCallAnAcknowledgement).is_empty(),
                 is_left_out,
-                "{written}"
+                "{written} {has_started}"
             );
         }
     }
