@@ -234,8 +234,11 @@ impl<'a> Conductor<'a> {
             seed: self.rng.u64(..),
             now: self.time(),
         };
-        self.instances
-            .push(Instance::start(Drive::new(self.pace), birth));
+        let drive = match self.pace {
+            Pace::Stepped => Drive::stepped(),
+            Pace::Real => Drive::real(self.service.clock),
+        };
+        self.instances.push(Instance::start(drive, birth));
         // An order that does not depend on how the last step shuffled them.
         self.instances.sort_by_key(|instance| instance.id);
     }

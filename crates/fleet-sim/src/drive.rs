@@ -24,7 +24,9 @@ pub(crate) enum Pace {
 #[derive(Debug)]
 pub(crate) enum Drive {
     Stepped(Runtime),
-    Real(Own),
+    /// With the world's clock, by which an instance goes too: one of its own would be off by the time that passed
+    /// while it was set.
+    Real(Own, Clock),
 }
 
 /// A runtime on a thread of its own.
@@ -46,17 +48,29 @@ pub(crate) fn stepped() -> Runtime {
 }
 
 impl Drive {
-    pub(crate) fn new(pace: Pace) -> Self {
-        match pace {
-            Pace::Stepped => Self::Stepped(stepped()),
-            Pace::Real => Self::Real(Own::new()),
+    pub(crate) fn stepped() -> Self {
+        Self::Stepped(stepped())
+    }
+
+    pub(crate) fn real(world: Clock) -> Self {
+        Self::Real(Own::new(), world)
+    }
+
+    /// The clock of an instance that joins at the world's time `now`.
+    pub(crate) fn clock(&self, now: Duration, ppm: i32) -> Clock {
+        match self {
+            Self::Stepped(runtime) => {
+                let _in = runtime.enter();
+                Clock::starting_at(now, ppm)
+            }
+            Self::Real(_, world) => *world,
         }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
         match self {
             Self::Stepped(runtime) => runtime.handle(),
-            Self::Real(own) => &own.handle,
+            Self::Real(own, _) => &own.handle,
         }
     }
 
@@ -69,7 +83,7 @@ impl Drive {
 
     /// Lets it stand still for so long. A stepped runtime does while it is not driven.
     pub(crate) fn pause(&self, lasts: Duration) {
-        if let Self::Real(own) = self {
+        if let Self::Real(own, _) = self {
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the thread is meant to stand still"

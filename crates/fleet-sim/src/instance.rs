@@ -76,10 +76,7 @@ impl Instance {
                 owner: owner.clone(),
             },
         );
-        let clock = {
-            let _in = drive.handle().enter();
-            Clock::starting_at(now, ppm)
-        };
+        let clock = drive.clock(now, ppm);
         let wall = WallClock::new(clock);
         let line = Line::new(id, clock, recorder.clone(), out);
         let app = app(plan, &owner, seed, store, service, &line, &wall);

@@ -114,14 +114,15 @@
 //!
 //! # Rows deleted by hand
 //!
-//! A row that vanished counts as held for one lease time from the first sighting of its absence, for whoever
+//! A row that vanished counts as held for two lease times from the first sighting of its absence, for whoever
 //! saw it, and its epoch goes on from the highest that was seen: until then [`read`] shows its last holder, live.
 //! That holder's [`renew`] answers [`Renewal::Lost`]. Where [`read`] then shows the very [`Holder`] that the
 //! lease was lost for, nobody else is known to have it. An [`acquire`] in its name through the same instance of
 //! the store is granted at once, as long as its lease would last: for its `ttl`, counted from when this instance
 //! sent the last acquisition or renewal that succeeded. Nobody can have taken the lease over in that time.
-//! Later somebody may have, unseen, before the row vanished; so the holder waits like any other, one lease time
-//! from the first sighting of the absence. The checkpoint is gone with the row; the holder knows its own.
+//! Later somebody may have, unseen, before the row vanished; so the holder waits too, but for one lease time only
+//! from the first sighting of the absence. The checkpoint is gone with the row, and the holder alone knows its own:
+//! it comes before anybody else, who would have to begin the shard anew.
 //!
 //! The row of a finished shard is no loss: whoever saw it finished and released, or has cleared it away by
 //! [`forget`], finds the shard as one that nobody ever leased.

@@ -135,6 +135,13 @@ impl Sighting {
         self.row.is_finished() && self.row.held.is_none()
     }
 
+    /// How long a row that vanished counts as held. Whoever acquired the lease last waits half as long as anybody
+    /// else: it alone still knows the checkpoint, which has gone with the row.
+    fn gone_for(&self) -> Duration {
+        let is_own = self.own.as_ref().is_some_and(|own| self.row.grant() == Some(&own.grant));
+        self.row.ttl.saturating_mul(if is_own { 1 } else { 2 })
+    }
+
     /// Whether the row, as it was last seen, is a lease of this owner's that this instance itself has acquired or
     /// renewed so lately that nobody can have taken it over since.
     fn is_own_and_live(&self, owner: &str, now: Instant) -> bool {
@@ -160,7 +167,7 @@ impl Sighting {
         if let Some(gone_since) = self.gone_since {
             let free = self.is_own_and_live(owner, now)
                 || self.is_done_with()
-                || left(gone_since, self.row.ttl, now).is_none();
+                || left(gone_since, self.gone_for(), now).is_none();
             let attempt = match free {
                 true => Attempt::Absent { seen: self.highest },
                 false => Attempt::Look,
@@ -238,7 +245,7 @@ impl Sighting {
             epoch: self.highest,
             ..LeaseState::default()
         };
-        match left(gone_since, self.row.ttl, now) {
+        match left(gone_since, self.gone_for(), now) {
             Some(left) => LeaseState {
                 holder: self.holder(),
                 live: true,

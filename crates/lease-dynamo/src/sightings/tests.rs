@@ -286,7 +286,7 @@ fn what_is_done_with_is_forgotten_and_what_may_yet_vanish_is_not() {
         let state = observe(&mut sightings, number, None);
         assert!(state.live, "{number}");
         assert_eq!(state.epoch, 7, "{number}");
-        let outlook = sightings.outlook(&shard(number), "b", start + TTL);
+        let outlook = sightings.outlook(&shard(number), "b", start + TTL * 2);
         assert_eq!(outlook.attempt, Attempt::Absent { seen: 7 }, "{number}");
     }
 }

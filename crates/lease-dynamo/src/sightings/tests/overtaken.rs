@@ -76,15 +76,15 @@ fn a_row_that_vanished_is_not_back_because_an_older_answer_shows_it() {
     let slow = sightings.send(start);
     see(&mut sightings, None, start);
     let state = sightings.observe(&key(), Some(&row), slow, start + TTL / 2);
-    assert_eq!((state.live, state.expires_in), (true, Some(TTL / 2)));
+    assert_eq!((state.live, state.expires_in), (true, Some(TTL * 3 / 2)));
     assert_eq!(attempt(&sightings, "b", start), (false, Attempt::Look));
 
     // Nor because it shows how the row went on before it vanished, which is good to know all the same.
     let row = held("c", 8, 71);
     let state = sightings.observe(&key(), Some(&row), slow, start + TTL / 2);
     assert_eq!((state.holder, state.epoch), (row.holder(), 8));
-    assert_eq!((state.live, state.expires_in), (true, Some(TTL / 2)));
-    let over = start + TTL;
+    assert_eq!((state.live, state.expires_in), (true, Some(TTL * 3 / 2)));
+    let over = start + TTL * 2;
     assert_eq!(
         attempt(&sightings, "b", over),
         (true, Attempt::Absent { seen: 8 })
@@ -99,8 +99,8 @@ fn a_row_that_came_and_went_between_two_sights_of_its_absence_is_not_back() {
     let slow = sightings.send(start);
     see(&mut sightings, None, start);
     let state = sightings.observe(&key(), Some(&free(8, 1)), slow, start + TTL / 2);
-    assert_eq!((state.live, state.expires_in), (true, Some(TTL / 2)));
-    let over = start + TTL;
+    assert_eq!((state.live, state.expires_in), (true, Some(TTL * 3 / 2)));
+    let over = start + TTL * 2;
     assert_eq!(
         attempt(&sightings, "b", over),
         (true, Attempt::Absent { seen: 8 })

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_row_that_vanished_counts_as_held_for_one_lease_and_its_epoch_goes_on() {
+fn a_row_that_vanished_counts_as_held_for_two_leases_and_its_epoch_goes_on() {
     let (mut sightings, start) = (Sightings::default(), Instant::now());
     let row = held("a", 7, 70);
     see(&mut sightings, Some(&row), start);
@@ -11,15 +11,15 @@ fn a_row_that_vanished_counts_as_held_for_one_lease_and_its_epoch_goes_on() {
     let gone = start + TTL * 3;
     let state = see(&mut sightings, None, gone);
     assert_eq!(state.holder, row.holder());
-    assert_eq!((state.live, state.expires_in), (true, Some(TTL)));
+    assert_eq!((state.live, state.expires_in), (true, Some(TTL * 2)));
     assert_eq!((state.epoch, state.checkpoint), (7, None));
     assert_eq!(sightings.grant(&key()), None);
     assert_eq!(sightings.expired(&key(), gone), None);
 
-    let last = gone + TTL - INSTANT;
+    let last = gone + TTL * 2 - INSTANT;
     see(&mut sightings, None, last);
     assert_eq!(attempt(&sightings, "b", last), (false, Attempt::Look));
-    let over = gone + TTL;
+    let over = gone + TTL * 2;
     assert_eq!(
         attempt(&sightings, "b", over),
         (true, Attempt::Absent { seen: 7 })
@@ -43,7 +43,7 @@ fn a_row_that_vanished_is_its_own_holders_at_once() {
 }
 
 #[test]
-fn a_holder_that_slept_past_its_lease_waits_like_any_other() {
+fn a_holder_that_slept_past_its_lease_waits_too_but_comes_before_any_other() {
     // The answers come late; what counts is when the last call was sent.
     let acquired_only = |sightings: &mut Sightings, start| {
         keep(sightings, &held("a", 7, 70), start, start + TTL / 2);
@@ -80,8 +80,10 @@ fn a_holder_that_saw_its_lease_taken_over_waits_like_any_other() {
     see(&mut sightings, Some(&held("b", 8, 71)), start);
     see(&mut sightings, None, start);
     assert_eq!(attempt(&sightings, "a", start), (false, Attempt::Look));
+    let last = start + TTL * 2 - INSTANT;
+    assert_eq!(attempt(&sightings, "a", last), (false, Attempt::Look));
     assert_eq!(
-        attempt(&sightings, "a", start + TTL),
+        attempt(&sightings, "a", start + TTL * 2),
         (true, Attempt::Absent { seen: 8 })
     );
 }
@@ -116,7 +118,8 @@ fn a_free_row_that_vanished_unfinished_may_have_been_taken_meanwhile() {
     let state = see(&mut sightings, None, start);
     assert_eq!((state.holder, state.live), (None, true));
     assert_eq!(attempt(&sightings, "b", start), (false, Attempt::Look));
-    assert!(attempt(&sightings, "b", start + TTL).0);
+    assert!(!attempt(&sightings, "b", start + TTL * 2 - INSTANT).0);
+    assert!(attempt(&sightings, "b", start + TTL * 2).0);
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn the_absence_is_counted_from_its_first_sighting_and_ends_with_the_row() {
     see(&mut sightings, Some(&held("a", 7, 70)), start);
     see(&mut sightings, None, start);
     let state = see(&mut sightings, None, start + TTL / 2);
-    assert_eq!(state.expires_in, Some(TTL / 2));
+    assert_eq!(state.expires_in, Some(TTL * 3 / 2));
 
     let back = see(&mut sightings, Some(&held("a", 8, 1)), start + TTL / 2);
     assert_eq!((back.epoch, back.expires_in), (8, Some(TTL)));
