@@ -152,10 +152,10 @@ pub(crate) fn after(span: Duration) -> Instant {
 async fn within<T>(call: impl Future<Output = Result<T, LeaseError>>) -> Result<T, LeaseError> {
     // A store that panics is one that fails: the tasks that call it serve other shards too.
     let mut call = pin!(AssertUnwindSafe(call).catch_unwind());
-    // Where it answers at once, as one in memory does, no timer is set.
+    // Where it answers at once, as one in memory does, no timer is set, nor room for one kept.
     let answered = match poll!(&mut call) {
         Poll::Ready(answer) => Ok(answer),
-        Poll::Pending => timeout(CALL, call).await,
+        Poll::Pending => Box::pin(timeout(CALL, call)).await,
     };
     match answered {
         Ok(Ok(answer)) => answer,

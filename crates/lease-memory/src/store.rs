@@ -2,7 +2,6 @@
 
 #![deny(clippy::missing_trait_methods)]
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use lease_core::{
     Checkpoint, Holder, LeaseError, LeaseKey, LeaseState, LeaseStore, Renewal, async_trait,
     check_owner, check_ttl,
 };
+use rapidhash::RapidHashMap;
 use tokio::time::Instant;
 
 use crate::row::Row;
@@ -33,7 +33,8 @@ use crate::row::Row;
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryLeaseStore {
-    rows: Arc<Mutex<HashMap<LeaseKey, Row>>>,
+    /// Hashed fast, since a checkpoint that costs little else looks its row up here for each record.
+    rows: Arc<Mutex<RapidHashMap<LeaseKey, Row>>>,
 }
 
 impl MemoryLeaseStore {
@@ -43,7 +44,7 @@ impl MemoryLeaseStore {
         Self::default()
     }
 
-    fn rows(&self) -> MutexGuard<'_, HashMap<LeaseKey, Row>> {
+    fn rows(&self) -> MutexGuard<'_, RapidHashMap<LeaseKey, Row>> {
         // Every change to a row is made whole or not at all, so a poisoned map is a sound one.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -87,9 +87,14 @@ pub(crate) struct UserRecord {
     pub(crate) data: Bytes,
 }
 
+/// Whether a payload may be an aggregate: not, at the cost of comparing four bytes, where it is a record like any other.
+pub(crate) fn may_be(payload: &[u8]) -> bool {
+    format::is_begun(payload)
+}
+
 /// Takes a payload of this shard for the aggregate that it is.
 ///
-/// `None`, at the cost of comparing four bytes, for a record like any other. What begins like an aggregate and is none
+/// `None` where it [cannot be](may_be) one. What begins like an aggregate and is none
 /// is a record like any other too; the error says why it was not taken apart.
 pub(crate) fn unpack(
     payload: &Bytes,

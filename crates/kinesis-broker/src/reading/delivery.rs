@@ -29,6 +29,7 @@ pub(crate) struct Delivery<T> {
     shard: String,
     is_batch: bool,
     payloads: Vec<Bytes>,
+    /// What tells of each. Of one that is given alone it stays, and tells of the next one then.
     infos: BatchInfo,
     tags: VecDeque<T>,
     /// Records that wait until those before them were tried alone.
@@ -76,6 +77,15 @@ struct Called {
     undecodable: Option<DecodeError>,
 }
 
+impl Called {
+    /// Whether all was handled, and there is nothing to do but to settle it.
+    fn leaves_nothing(&self) -> bool {
+        self.said == Said::Handled(self.given)
+            && self.replies.is_empty()
+            && self.undecodable.is_none()
+    }
+}
+
 impl<T> Delivery<T> {
     /// Room for records of a shard.
     pub(crate) fn of_shard(stream: &str, shard: &str, is_batch: bool) -> Self {
@@ -104,13 +114,19 @@ impl<T> Delivery<T> {
 
     /// Adds a record that nobody was handed yet.
     pub(crate) fn push(&mut self, item: Item, tag: T) {
+        self.tags.push_back(tag);
+        if !self.is_batch
+            && let Some(last) = self.infos.records.first_mut()
+        {
+            self.payloads.push(last.turn_to(item));
+            return;
+        }
         let mut info = self.spare.pop().unwrap_or_else(|| RecordInfo {
             seeker: self.seeker.clone(),
             ..RecordInfo::of_shard(&self.stream, &self.shard)
         });
         self.payloads.push(info.turn_to(item));
         self.infos.records.push(info);
-        self.tags.push_back(tag);
     }
 
     /// How many records are not settled.
@@ -148,9 +164,15 @@ impl<T> Delivery<T> {
 
     /// Takes back the tags of the first `count` records, which are settled.
     pub(crate) fn settle(&mut self, count: usize) -> impl Iterator<Item = T> {
-        self.payloads.drain(..count);
-        self.spare.extend(self.infos.records.drain(..count));
-        self.spare.truncate(SPARE);
+        if count == self.payloads.len() {
+            self.payloads.clear();
+        } else {
+            self.payloads.drain(..count);
+        }
+        if self.is_batch {
+            self.spare.extend(self.infos.records.drain(..count));
+            self.spare.truncate(SPARE);
+        }
         if self.payloads.is_empty() {
             let next = if self.alone > 0 { 1 } else { self.behind.len() };
             self.alone = self.alone.saturating_sub(1);
@@ -169,16 +191,25 @@ impl<T> Delivery<T> {
     /// What a person should know of it is said here.
     pub(crate) async fn attempt(&mut self, with: With<'_>) -> Next {
         self.attempt = self.attempt.saturating_add(1);
+        let called = self.call(with.handling).await;
+        if called.leaves_nothing() {
+            return self.go_on(called.given, called.given);
+        }
+        // Boxed: every record in hand would have room for what seldom happens otherwise.
+        Box::pin(self.follow_up(called, with)).await
+    }
+
+    /// Does what follows from a call.
+    async fn follow_up(&mut self, called: Called, with: With<'_>) -> Next {
         let attempt = self.attempt;
         let Called {
             given,
             mut said,
             replies,
             undecodable,
-        } = self.call(with.handling).await;
+        } = called;
         if !replies.is_empty() {
-            // Boxed, like the dead letters: every record in hand would have room for it otherwise.
-            let stored = Box::pin(with.handling.publish(replies, self.storing(with))).await;
+            let stored = with.handling.publish(replies, self.storing(with)).await;
             if let Err(NotStored::Hopeless(error)) = stored {
                 said = Said::retry(format!("what it wants published cannot be stored: {error}"));
                 if attempt.is_power_of_two() {
@@ -233,7 +264,7 @@ impl<T> Delivery<T> {
             Then::DeadLetter { records, reason } => {
                 let mut settled = handled;
                 for place in handled..handled + records {
-                    if !Box::pin(self.give_up(place, &reason, with)).await {
+                    if !self.give_up(place, &reason, with).await {
                         break;
                     }
                     settled += 1;

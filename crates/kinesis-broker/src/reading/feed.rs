@@ -229,7 +229,11 @@ impl Feed {
                 self.batches.pop_front();
                 continue;
             };
+            let is_whole = self.inside.is_none() && !aggregate::may_be(record.data.as_ref());
             let record = Item::of(record, batch.millis_behind);
+            if is_whole {
+                return Some(record);
+            }
             if let Some(whole) = self.take_apart(record) {
                 return Some(whole);
             }

@@ -46,6 +46,8 @@ pub(super) struct Reader {
     cursor: Cursor,
     shared: Arc<Shared>,
     orders: watch::Receiver<Order>,
+    /// The last of them that was looked at.
+    order: Order,
     notices: mpsc::UnboundedSender<Notice>,
     seeks: mpsc::UnboundedReceiver<Seek>,
     seeker: Seeker,
@@ -152,6 +154,7 @@ impl Reader {
                 lost: CancellationToken::new(),
             }),
             orders: given.orders,
+            order: Order::Read,
             notices: given.notices,
             seeks: given.seeks,
             seeker: given.seeker,
@@ -180,6 +183,7 @@ impl Reader {
             rng: fastrand::Rng::with_seed(given.seed),
             in_a_row: 0,
         };
+        reader.orders.mark_changed();
         if let Some(position) = opening.write_first {
             reader.tenure.settle_at_once(position);
             reader.awaits_writing = true;
@@ -194,7 +198,7 @@ impl Reader {
                 Woken::Read(event) => break self.take_in(event).await,
                 Woken::Progress(Progress::Lost) => break Some(End::Lost),
                 Woken::Limit => break Some(End::Unsettled),
-                Woken::Look if *self.orders.borrow() != Order::Read => break None,
+                Woken::Look if self.order() != Order::Read => break None,
                 Woken::Seek(seek) => {
                     self.seek(seek);
                     // Nothing is in hand yet that it would have to wait for.
@@ -216,12 +220,16 @@ impl Reader {
         }
     }
 
-    async fn turn(&mut self) -> Option<End> {
-        let order = *self.orders.borrow_and_update();
-        // What a handler asked for before it returned comes before the next record.
-        while let Ok(seek) = self.seeks.try_recv() {
-            self.seek(seek);
+    /// What is ordered now; the last order, where whoever gives them is gone.
+    fn order(&mut self) -> Order {
+        if self.orders.has_changed().unwrap_or(true) {
+            self.order = *self.orders.borrow_and_update();
         }
+        self.order
+    }
+
+    async fn turn(&mut self) -> Option<End> {
+        let order = self.order();
         if order != Order::Read && self.is_quiet(order) {
             return self.leave().await;
         }
@@ -373,17 +381,17 @@ impl Reader {
             let lane = self.lanes.enter_any();
             return Some(self.in_hand(lane, item, ticket));
         }
+        let tells_keys_apart =
+            self.lanes.tells_keys_apart() && !sabotage::is(Sabotage::TwoOfOneKey);
         while self.has_room() {
             let item = self.feed.pop()?;
             let ticket = self.watermark.hand_out(item.position.clone());
-            let tells_keys_apart = !sabotage::is(Sabotage::TwoOfOneKey);
-            let entered = if tells_keys_apart && self.lanes.tells_keys_apart() {
-                let key = LaneKey::of(&item.partition_key);
-                self.lanes.enter(key, (item, ticket))
-            } else {
-                Some((self.lanes.enter_any(), (item, ticket)))
-            };
-            if let Some((lane, (item, ticket))) = entered {
+            if !tells_keys_apart {
+                let lane = self.lanes.enter_any();
+                return Some(self.in_hand(lane, item, ticket));
+            }
+            let key = LaneKey::of(&item.partition_key);
+            if let Some((lane, (item, ticket))) = self.lanes.enter(key, (item, ticket)) {
                 return Some(self.in_hand(lane, item, ticket));
             }
         }
@@ -475,10 +483,17 @@ impl Reader {
         if self.in_flight.is_empty() {
             return None;
         }
-        match poll!(std::pin::pin!(self.in_flight.next())) {
-            Poll::Ready(handled) => Some(Woken::Handled(handled)),
-            Poll::Pending => None,
+        let Poll::Ready(handled) = poll!(std::pin::pin!(self.in_flight.next())) else {
+            return None;
+        };
+        self.settle(handled);
+        if self.awaits_each
+            && self.tenure.is_writing()
+            && let Poll::Ready(progress) = poll!(std::pin::pin!(self.tenure.progress()))
+        {
+            return Some(Woken::Progress(progress));
         }
+        Some(Woken::Look)
     }
 
     /// Waits until something comes about.
@@ -511,7 +526,12 @@ impl Reader {
         tokio::select! {
             biased;
             () = limit.cancelled() => Woken::Limit,
-            ordered = orders.changed() => if ordered.is_ok() { Woken::Look } else { Woken::Limit },
+            ordered = orders.changed() => if ordered.is_ok() {
+                orders.mark_changed();
+                Woken::Look
+            } else {
+                Woken::Limit
+            },
             progress = tenure.progress() => Woken::Progress(progress),
             Some(seek) = seeks.recv() => Woken::Seek(seek),
             Some(event) = async {
@@ -591,6 +611,12 @@ impl Reader {
             #[cfg(any(test, feature = "sabotage"))]
             let position = self.ahead().unwrap_or(position);
             self.tenure.settle(position);
+        }
+        // What the handler asked for before it returned comes before the next record.
+        while !self.seeks.is_empty()
+            && let Ok(seek) = self.seeks.try_recv()
+        {
+            self.seek(seek);
         }
     }
 
@@ -686,6 +712,7 @@ impl Reader {
                 biased;
                 () = self.limit.cancelled() => break,
                 order = self.orders.wait_for(|order| *order == Order::Read) => {
+                    self.order = Order::Read;
                     return order.is_err().then_some(End::Released);
                 }
                 progress = self.tenure.progress() => {

@@ -1,6 +1,6 @@
 //! A record: from what the service answers to what a handler can ask about it.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_kinesis::primitives::DateTime;
 use aws_sdk_kinesis::types::Record;
@@ -200,16 +200,16 @@ pub(crate) fn size(record: &Record) -> usize {
     record.data.as_ref().len() + record.partition_key.as_ref().map_or(0, String::len)
 }
 
-/// On the wire it is a binary fraction of seconds, which is off by some nanoseconds.
+/// On the wire it is a binary fraction of seconds, which is off by some nanoseconds. The service stores nothing from
+/// before the Unix epoch.
 fn to_the_millisecond(at: DateTime) -> Option<SystemTime> {
-    let millis = (at.as_nanos() + 500_000).div_euclid(1_000_000);
-    SystemTime::try_from(DateTime::from_millis(i64::try_from(millis).ok()?)).ok()
+    let seconds = Duration::from_secs(u64::try_from(at.secs()).ok()?);
+    let millis = (at.subsec_nanos() + 500_000) / 1_000_000;
+    SystemTime::UNIX_EPOCH.checked_add(seconds + Duration::from_millis(millis.into()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -219,5 +219,17 @@ mod tests {
             let at = to_the_millisecond(DateTime::from_secs_and_nanos(1_767_225_601, nanos));
             assert_eq!(at, Some(SystemTime::UNIX_EPOCH + meant));
         }
+        let just_before = DateTime::from_secs_and_nanos(1_767_225_600, 999_999_900);
+        let meant = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_601);
+        assert_eq!(to_the_millisecond(just_before), Some(meant));
+    }
+
+    #[test]
+    fn a_time_that_no_service_gives_is_none() {
+        for seconds in [-1, i64::MIN] {
+            assert_eq!(to_the_millisecond(DateTime::from_secs(seconds)), None);
+        }
+        let end = DateTime::from_secs_and_nanos(i64::MAX, 999_999_999);
+        assert_eq!(to_the_millisecond(end), None);
     }
 }

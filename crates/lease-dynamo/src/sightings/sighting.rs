@@ -138,7 +138,10 @@ impl Sighting {
     /// How long a row that vanished counts as held. Whoever acquired the lease last waits half as long as anybody
     /// else: it alone still knows the checkpoint, which has gone with the row.
     fn gone_for(&self) -> Duration {
-        let is_own = self.own.as_ref().is_some_and(|own| self.row.grant() == Some(&own.grant));
+        let is_own = self
+            .own
+            .as_ref()
+            .is_some_and(|own| self.row.grant() == Some(&own.grant));
         self.row.ttl.saturating_mul(if is_own { 1 } else { 2 })
     }
 

@@ -32,6 +32,11 @@ pub(crate) enum Damage {
     Empty,
 }
 
+/// Whether a payload begins like an aggregated record.
+pub(super) fn is_begun(payload: &[u8]) -> bool {
+    payload.starts_with(&MAGIC)
+}
+
 /// The message of a payload; `None` for one that does not begin like an aggregated record.
 pub(super) fn message(payload: &Bytes) -> Option<Result<Bytes, Damage>> {
     let body = payload.strip_prefix(&MAGIC)?;
