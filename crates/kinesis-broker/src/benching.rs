@@ -28,7 +28,7 @@ pub fn watermark(in_flight: usize) -> impl FnMut() -> Option<u64> {
         .collect();
     move || {
         tickets.extend(hand_out(&mut watermark));
-        watermark.settle(tickets.pop_front()?).copied()
+        watermark.settle(tickets.pop_front()?)
     }
 }
 

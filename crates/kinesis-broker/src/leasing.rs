@@ -37,25 +37,30 @@ const CALL: Duration = Duration::from_secs(3);
 ///
 /// Its calls are made on the store itself: those on the `Arc` would each box a future of their own.
 #[derive(Clone, Debug)]
-pub(crate) struct Leases {
+pub(crate) struct Leases(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     store: Arc<dyn LeaseStore>,
-    owner: Arc<str>,
+    owner: Box<str>,
 }
 
 impl Leases {
     pub(crate) fn new(store: Arc<dyn LeaseStore>, owner: &str) -> Self {
-        Self {
-            store,
-            owner: owner.into(),
-        }
+        let owner = owner.into();
+        Self(Arc::new(Inner { store, owner }))
     }
 
     pub(crate) fn owner(&self) -> &str {
-        &self.owner
+        &self.0.owner
+    }
+
+    fn store(&self) -> &dyn LeaseStore {
+        &*self.0.store
     }
 
     pub(crate) async fn acquire(&self, key: &LeaseKey) -> Result<Option<Holder>, LeaseError> {
-        within((*self.store).acquire(key, &self.owner, LEASE)).await
+        within(self.store().acquire(key, self.owner(), LEASE)).await
     }
 
     pub(crate) async fn renew(
@@ -63,7 +68,7 @@ impl Leases {
         key: &LeaseKey,
         holder: &Holder,
     ) -> Result<Renewal, LeaseError> {
-        within((*self.store).renew(key, holder, LEASE)).await
+        within(self.store().renew(key, holder, LEASE)).await
     }
 
     pub(crate) async fn checkpoint(
@@ -76,19 +81,19 @@ impl Leases {
         if let Some(answer) = self.sabotage_checkpoint(key, holder, at).await {
             return answer;
         }
-        within((*self.store).checkpoint(key, holder, at)).await
+        within(self.store().checkpoint(key, holder, at)).await
     }
 
     pub(crate) async fn release(&self, key: &LeaseKey, holder: &Holder) -> Result<(), LeaseError> {
-        within((*self.store).release(key, holder)).await
+        within(self.store().release(key, holder)).await
     }
 
     pub(crate) async fn read(&self, key: &LeaseKey) -> Result<LeaseState, LeaseError> {
-        within((*self.store).read(key)).await
+        within(self.store().read(key)).await
     }
 
     pub(crate) async fn read_all(&self, keys: &[LeaseKey]) -> Result<Vec<LeaseState>, LeaseError> {
-        let states = within((*self.store).read_all(keys)).await?;
+        let states = within(self.store().read_all(keys)).await?;
         if states.len() != keys.len() {
             return Err(LeaseError::corrupt(format!(
                 "read_all answered {} states for {} keys",
@@ -100,11 +105,11 @@ impl Leases {
     }
 
     pub(crate) async fn ask(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
-        within((*self.store).ask(key, &self.owner)).await
+        within(self.store().ask(key, self.owner())).await
     }
 
     pub(crate) async fn forget(&self, key: &LeaseKey) -> Result<bool, LeaseError> {
-        within((*self.store).forget(key)).await
+        within(self.store().forget(key)).await
     }
 }
 
@@ -118,10 +123,10 @@ impl Leases {
         at: &Checkpoint,
     ) -> Option<Result<bool, LeaseError>> {
         use crate::sabotage::{self, Sabotage};
-        let call = async || within((*self.store).checkpoint(key, holder, at)).await;
+        let call = async || within(self.store().checkpoint(key, holder, at)).await;
         if sabotage::is(Sabotage::BorrowedFence) {
             let present = self.read(key).await.ok()?.holder?;
-            return Some(within((*self.store).checkpoint(key, &present, at)).await);
+            return Some(within(self.store().checkpoint(key, &present, at)).await);
         }
         if sabotage::is(Sabotage::TwoCallsAnAck) {
             let _ = call().await;
@@ -129,7 +134,7 @@ impl Leases {
         if sabotage::is(Sabotage::CheckpointBackwards) {
             let answer = call().await;
             if answer.is_err() {
-                let store = Arc::clone(&self.store);
+                let store = Arc::clone(&self.0.store);
                 let (key, holder, at) = (key.clone(), holder.clone(), at.clone());
                 tokio::spawn(async move {
                     tokio::time::sleep(CALL).await;

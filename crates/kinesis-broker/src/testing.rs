@@ -115,7 +115,7 @@ impl InProcess for InProcessKinesis {
             feed.push(records, 0);
             loop {
                 while delivery.len() < most
-                    && let Some(item) = feed.pop()
+                    && let Some((item, _)) = feed.pop()
                 {
                     feed.let_go(&item);
                     delivery.push(item, ());

@@ -44,27 +44,33 @@ impl Grasp {
     }
 }
 
+/// Which lease it is, and the acquisition that every call under it presents.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) key: LeaseKey,
+    pub(crate) holder: Holder,
+}
+
 /// A lease that is being kept; dropping it ends the renewals.
 #[derive(Debug)]
 pub(crate) struct Lease {
     id: u64,
-    key: LeaseKey,
-    holder: Arc<Holder>,
+    claim: Arc<Claim>,
     grasp: Arc<watch::Sender<Grasp>>,
     keeper: mpsc::UnboundedSender<Command>,
 }
 
 impl Lease {
     pub(crate) fn key(&self) -> &LeaseKey {
-        &self.key
+        &self.claim.key
     }
 
     pub(crate) fn holder(&self) -> &Holder {
-        &self.holder
+        &self.claim.holder
     }
 
-    pub(crate) fn shared_holder(&self) -> &Arc<Holder> {
-        &self.holder
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        &self.claim
     }
 
     /// Whether records may be handed over, and checkpoints written, at this moment.
@@ -110,8 +116,7 @@ impl Drop for Lease {
 enum Command {
     Keep {
         id: u64,
-        key: LeaseKey,
-        holder: Arc<Holder>,
+        claim: Arc<Claim>,
         grasp: Arc<watch::Sender<Grasp>>,
     },
     Drop(u64),
@@ -161,16 +166,14 @@ impl Keeper {
         });
         let lease = Lease {
             id,
-            key,
-            holder: Arc::new(holder),
+            claim: Arc::new(Claim { key, holder }),
             grasp: Arc::new(grasp),
             keeper: self.commands.clone(),
         };
         // Where the keeper is gone the lease simply runs out.
         let _ = self.commands.send(Command::Keep {
             id,
-            key: lease.key.clone(),
-            holder: Arc::clone(&lease.holder),
+            claim: Arc::clone(&lease.claim),
             grasp: Arc::clone(&lease.grasp),
         });
         lease
@@ -187,8 +190,7 @@ impl Drop for Keeper {
 }
 
 struct Held {
-    key: LeaseKey,
-    holder: Arc<Holder>,
+    claim: Arc<Claim>,
     grasp: Arc<watch::Sender<Grasp>>,
     retries: Backoff,
     asked_by: Option<String>,
@@ -220,7 +222,7 @@ impl Keeping {
             tokio::select! {
                 biased;
                 command = commands.recv() => match command {
-                    Some(Command::Keep { id, key, holder, grasp }) => self.keep(id, key, holder, grasp),
+                    Some(Command::Keep { id, claim, grasp }) => self.keep(id, claim, grasp),
                     Some(Command::Drop(id)) => self.forget(id),
                     None => return,
                 },
@@ -233,13 +235,7 @@ impl Keeping {
         }
     }
 
-    fn keep(
-        &mut self,
-        id: u64,
-        key: LeaseKey,
-        holder: Arc<Holder>,
-        grasp: Arc<watch::Sender<Grasp>>,
-    ) {
+    fn keep(&mut self, id: u64, claim: Arc<Claim>, grasp: Arc<watch::Sender<Grasp>>) {
         // However many are acquired in one moment, the first renewals spread over the whole period, and
         // so do the later ones. Steps of the golden ratio leave no gap for long.
         #[expect(clippy::cast_precision_loss, reason = "a phase, not a count")]
@@ -248,8 +244,7 @@ impl Keeping {
         let due = (Instant::now() + RENEW_EVERY.mul_f64(phase)).min(deadline);
         self.waiting.insert((due, id));
         let held = Held {
-            key,
-            holder,
+            claim,
             grasp,
             retries: Backoff::of_leases(self.rng.u64(..)),
             asked_by: None,
@@ -290,14 +285,10 @@ impl Keeping {
             let Some(held) = self.held.get(&id) else {
                 continue;
             };
-            let (leases, key, holder) = (
-                self.leases.clone(),
-                held.key.clone(),
-                Arc::clone(&held.holder),
-            );
+            let (leases, claim) = (self.leases.clone(), Arc::clone(&held.claim));
             self.under_way.push(Box::pin(async move {
                 let sent = Instant::now();
-                let answer = leases.renew(&key, &holder).await;
+                let answer = leases.renew(&claim.key, &claim.holder).await;
                 Renewed { id, sent, answer }
             }));
         }
@@ -322,7 +313,8 @@ impl Keeping {
                 let first = held.retries.is_fresh();
                 self.waiting.insert((now + held.retries.next(), id));
                 if first {
-                    self.reports.report(&KinesisError::lease(&held.key, error));
+                    self.reports
+                        .report(&KinesisError::lease(&held.claim.key, error));
                 }
                 return;
             }
@@ -340,7 +332,7 @@ impl Keeping {
             held.asked_by = asked_by;
             if held.asked_by.is_some() {
                 // A coordinator that is gone hands nothing over.
-                let _ = self.asked.send(held.key.clone());
+                let _ = self.asked.send(held.claim.key.clone());
             }
         }
     }

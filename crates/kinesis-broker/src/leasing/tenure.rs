@@ -250,15 +250,18 @@ impl Tenure {
         let Some(position) = self.settled.clone() else {
             return;
         };
-        let leases = self.leases.clone();
-        let (key, holder) = (self.key().clone(), Arc::clone(self.lease.shared_holder()));
+        let (leases, claim) = (self.leases.clone(), Arc::clone(self.lease.claim()));
         self.unsent = false;
         self.hurries = false;
         self.sent_at = self.pace.map(|_| Instant::now());
         self.writing = true;
         self.is_calling = true;
         self.call.set(async move {
-            Answer::Checkpoint(leases.checkpoint(&key, &holder, &position).await)
+            Answer::Checkpoint(
+                leases
+                    .checkpoint(&claim.key, &claim.holder, &position)
+                    .await,
+            )
         });
     }
 

@@ -214,9 +214,9 @@ impl Feed {
         });
     }
 
-    /// The next record of the shard, out of an aggregated one too. It counts as held until it is
-    /// [let go](Self::let_go).
-    pub(crate) fn pop(&mut self) -> Option<Item> {
+    /// The next record of the shard, out of an aggregated one too, and the checkpoint of a shard that was read up to it.
+    /// It counts as held until it is [let go](Self::let_go).
+    pub(crate) fn pop(&mut self) -> Option<(Item, Checkpoint)> {
         loop {
             if let Some((record, parts)) = &mut self.opened {
                 if let Some(part) = parts.next() {
@@ -231,11 +231,14 @@ impl Feed {
             };
             let is_whole = self.inside.is_none() && !aggregate::may_be(record.data.as_ref());
             let record = Item::of(record, batch.millis_behind);
-            if is_whole {
-                return Some(record);
-            }
-            if let Some(whole) = self.take_apart(record) {
-                return Some(whole);
+            let whole = if is_whole {
+                Some(record)
+            } else {
+                self.take_apart(record)
+            };
+            if let Some(whole) = whole {
+                let position = whole.position();
+                return Some((whole, position));
             }
         }
     }
@@ -359,7 +362,7 @@ mod tests {
 
     fn handed_over(feed: &mut Feed, count: usize) {
         for _ in 0..count {
-            let item = feed.pop().unwrap();
+            let (item, _) = feed.pop().unwrap();
             feed.let_go(&item);
         }
     }
@@ -386,7 +389,7 @@ mod tests {
     fn a_record_that_waits_for_a_lane_still_counts() {
         let mut feed = feed(Budget::new(Prefetch::default().records(1)));
         feed.push(records(&[10]), 0);
-        let parked = feed.pop().unwrap();
+        let (parked, _) = feed.pop().unwrap();
         assert_eq!(feed.appetite(), None);
         assert!(!feed.is_empty());
         feed.let_go(&parked);

@@ -238,7 +238,9 @@ impl Reader {
             self.tenure.hurry();
         }
         while order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
-            let Some(item) = self.feed.pop() else { break };
+            let Some((item, _)) = self.feed.pop() else {
+                break;
+            };
             self.feed.let_go(&item);
         }
         if self.moving.is_none() {
@@ -376,16 +378,16 @@ impl Reader {
             return self.next_batch(limits);
         }
         if self.overtakes() {
-            let item = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(item.position.clone());
+            let (item, position) = self.feed.pop()?;
+            let ticket = self.watermark.hand_out(position);
             let lane = self.lanes.enter_any();
             return Some(self.in_hand(lane, item, ticket));
         }
         let tells_keys_apart =
             self.lanes.tells_keys_apart() && !sabotage::is(Sabotage::TwoOfOneKey);
         while self.has_room() {
-            let item = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(item.position.clone());
+            let (item, position) = self.feed.pop()?;
+            let ticket = self.watermark.hand_out(position);
             if !tells_keys_apart {
                 let lane = self.lanes.enter_any();
                 return Some(self.in_hand(lane, item, ticket));
@@ -418,10 +420,10 @@ impl Reader {
             },
         };
         while batch.len() < most
-            && let Some(item) = self.feed.pop()
+            && let Some((item, position)) = self.feed.pop()
         {
             held = held.with(&item);
-            let ticket = self.watermark.hand_out(item.position.clone());
+            let ticket = self.watermark.hand_out(position);
             batch.push(item, ticket);
         }
         let is_complete = batch.len() >= most
@@ -593,7 +595,7 @@ impl Reader {
         let mut moved = None;
         for ticket in record.delivery.settle(next.settled) {
             if let Some(position) = self.watermark.settle(ticket) {
-                moved = Some(position.clone());
+                moved = Some(position);
             }
         }
         if !record.delivery.is_empty() {

@@ -145,8 +145,6 @@ pub(crate) struct Item {
     arrived_at: SystemTime,
     payload: Bytes,
     millis_behind: u64,
-    /// The checkpoint of a shard that was read up to it.
-    pub(crate) position: Checkpoint,
     /// How many of the bytes that were read are done with once it is in a handler; `None` where it is not the last of
     /// its record.
     pub(crate) frees: Option<usize>,
@@ -157,7 +155,6 @@ impl Item {
     pub(crate) fn of(record: Record, millis_behind: u64) -> Self {
         let frees = size(&record);
         Self {
-            position: Checkpoint::from_shared(record.sequence_number.as_str().into()),
             sequence_number: record.sequence_number,
             sub_sequence_number: None,
             partition_key: record.partition_key.unwrap_or_default(),
@@ -171,6 +168,11 @@ impl Item {
         }
     }
 
+    /// The checkpoint of a shard that was read up to it.
+    pub(crate) fn position(&self) -> Checkpoint {
+        Checkpoint::from_shared(self.sequence_number.as_str().into())
+    }
+
     pub(crate) fn payload(&self) -> &Bytes {
         &self.payload
     }
@@ -179,19 +181,19 @@ impl Item {
         &self.sequence_number
     }
 
-    /// One of the records that were packed into this one.
-    pub(crate) fn part(&self, user: UserRecord) -> Self {
+    /// One of the records that were packed into this one, and its position.
+    pub(crate) fn part(&self, user: UserRecord) -> (Self, Checkpoint) {
         let is_last = user.checkpoint.sub_sequence().is_none();
-        Self {
+        let part = Self {
             sequence_number: self.sequence_number.clone(),
             sub_sequence_number: Some(user.sub_sequence),
             partition_key: user.partition_key.as_ref().to_owned(),
             arrived_at: self.arrived_at,
             payload: user.data,
             millis_behind: self.millis_behind,
-            position: user.checkpoint,
             frees: self.frees.filter(|_| is_last),
-        }
+        };
+        (part, user.checkpoint)
     }
 }
 

@@ -31,8 +31,6 @@ pub(crate) struct Watermark<P> {
     passed: u64,
     /// One behind the newest record that is settled, wherever it is.
     settled_before: u64,
-    /// The last record before the ring.
-    position: Option<P>,
     in_flight: usize,
 }
 
@@ -61,7 +59,6 @@ impl<P> Watermark<P> {
             ring: VecDeque::new(),
             passed: 0,
             settled_before: 0,
-            position: None,
             in_flight: 0,
         }
     }
@@ -84,7 +81,10 @@ impl<P> Watermark<P> {
     ///
     /// A ticket of another watermark, such as that of the same shard before it was opened anew,
     /// settles nothing here.
-    pub(crate) fn settle(&mut self, ticket: Ticket) -> Option<&P> {
+    pub(crate) fn settle(&mut self, ticket: Ticket) -> Option<P>
+    where
+        P: Clone,
+    {
         if ticket.watermark != self.id {
             return None;
         }
@@ -93,14 +93,16 @@ impl<P> Watermark<P> {
         self.in_flight -= 1;
         self.settled_before = self.settled_before.max(ticket.record + 1);
         if place > 0 {
-            let passed = self.ring.get(place).map(|slot| &slot.position);
-            return passed.filter(|_| sabotage::is(Sabotage::PassesGaps));
+            let passed = self.ring.get(place);
+            let passed = passed.filter(|_| sabotage::is(Sabotage::PassesGaps));
+            return passed.map(|slot| slot.position.clone());
         }
+        let mut last = None;
         while let Some(slot) = self.ring.pop_front_if(|slot| slot.settled) {
-            self.position = Some(slot.position);
+            last = Some(slot.position);
             self.passed += 1;
         }
-        self.position.as_ref()
+        last
     }
 
     /// How many records were handed out from the first unsettled one on.
@@ -113,20 +115,13 @@ impl<P> Watermark<P> {
         ticket.watermark == self.id && ticket.record < self.settled_before
     }
 
-    /// The last record of the settled prefix; `None` before the first record has settled.
-    #[cfg(test)]
-    pub(crate) fn position(&self) -> Option<&P> {
-        self.position.as_ref()
-    }
-
     /// How many records are handed out and not settled.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Whether everything that was handed out is settled, and [`position`](Self::position) thus
-    /// the last record handed out.
+    /// Whether everything that was handed out is settled.
     #[cfg(test)]
     pub(crate) fn is_settled(&self) -> bool {
         self.in_flight == 0
@@ -145,8 +140,8 @@ mod tests {
         let mut watermark = Watermark::new();
         let first = watermark.hand_out("1");
         let second = watermark.hand_out("2");
-        assert_eq!(watermark.settle(first), Some(&"1"));
-        assert_eq!(watermark.settle(second), Some(&"2"));
+        assert_eq!(watermark.settle(first), Some("1"));
+        assert_eq!(watermark.settle(second), Some("2"));
         assert!(watermark.is_settled());
     }
 
@@ -158,13 +153,12 @@ mod tests {
         let third = watermark.hand_out("3");
         assert_eq!(watermark.settle(third), None);
         assert_eq!(watermark.settle(second), None);
-        assert_eq!(watermark.position(), None);
         assert_eq!(watermark.in_flight(), 1);
         assert!(watermark.has_settled_behind(&first));
         let fourth = watermark.hand_out("4");
         assert!(!watermark.has_settled_behind(&fourth));
-        assert_eq!(watermark.settle(first), Some(&"3"));
-        assert_eq!(watermark.settle(fourth), Some(&"4"));
+        assert_eq!(watermark.settle(first), Some("3"));
+        assert_eq!(watermark.settle(fourth), Some("4"));
     }
 
     #[test]
@@ -173,9 +167,8 @@ mod tests {
         let first = watermark.hand_out("1");
         drop(watermark.hand_out("2"));
         let third = watermark.hand_out("3");
-        assert_eq!(watermark.settle(first), Some(&"1"));
+        assert_eq!(watermark.settle(first), Some("1"));
         assert_eq!(watermark.settle(third), None);
-        assert_eq!(watermark.position(), Some(&"1"));
         assert!(!watermark.is_settled());
     }
 
@@ -186,7 +179,7 @@ mod tests {
         let ticket = reopened.hand_out("1");
         assert_eq!(reopened.settle(stale), None);
         assert_eq!(reopened.in_flight(), 1);
-        assert_eq!(reopened.settle(ticket), Some(&"1"));
+        assert_eq!(reopened.settle(ticket), Some("1"));
     }
 
     #[test]
@@ -194,8 +187,8 @@ mod tests {
         let mut watermark = Watermark::new();
         let outer = watermark.hand_out(("7", 0));
         let inner = watermark.hand_out(("7", 1));
-        assert_eq!(watermark.settle(outer), Some(&("7", 0)));
-        assert_eq!(watermark.settle(inner), Some(&("7", 1)));
+        assert_eq!(watermark.settle(outer), Some(("7", 0)));
+        assert_eq!(watermark.settle(inner), Some(("7", 1)));
     }
 
     #[test]
@@ -204,7 +197,7 @@ mod tests {
         let mut before = watermark.hand_out(0);
         for position in 1..100_000 {
             let ticket = watermark.hand_out(position);
-            assert_eq!(watermark.settle(before), Some(&(position - 1)));
+            assert_eq!(watermark.settle(before), Some(position - 1));
             before = ticket;
         }
         assert!(watermark.ring.capacity() <= 8, "{watermark:?}");
@@ -253,7 +246,7 @@ mod tests {
                         }
                         let after = prefix(&model);
                         let moved = (after > before).then(|| after - 1);
-                        prop_assert_eq!(watermark.settle(ticket).copied(), moved);
+                        prop_assert_eq!(watermark.settle(ticket), moved);
                     }
                     Step::Abandon(which) if !tickets.is_empty() => {
                         drop(tickets.swap_remove(which % tickets.len()));
@@ -268,7 +261,6 @@ mod tests {
                 let unsettled = model.iter().filter(|settled| !**settled).count();
                 prop_assert_eq!(watermark.in_flight(), unsettled);
                 prop_assert_eq!(watermark.is_settled(), unsettled == 0);
-                prop_assert_eq!(watermark.position().copied(), prefix(&model).checked_sub(1));
                 prop_assert!(watermark.ring.len() <= model.len() - prefix(&model));
             }
         }
