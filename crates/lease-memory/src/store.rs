@@ -2,6 +2,7 @@
 
 #![deny(clippy::missing_trait_methods)]
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,6 @@ use lease_core::{
     Checkpoint, Holder, LeaseError, LeaseKey, LeaseState, LeaseStore, Renewal, async_trait,
     check_owner, check_ttl,
 };
-use rapidhash::RapidHashMap;
 use tokio::time::Instant;
 
 use crate::row::Row;
@@ -33,8 +33,7 @@ use crate::row::Row;
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryLeaseStore {
-    /// Hashed fast, since a checkpoint that costs little else looks its row up here for each record.
-    rows: Arc<Mutex<RapidHashMap<LeaseKey, Row>>>,
+    rows: Arc<Mutex<HashMap<LeaseKey, Row>>>,
 }
 
 impl MemoryLeaseStore {
@@ -44,7 +43,7 @@ impl MemoryLeaseStore {
         Self::default()
     }
 
-    fn rows(&self) -> MutexGuard<'_, RapidHashMap<LeaseKey, Row>> {
+    fn rows(&self) -> MutexGuard<'_, HashMap<LeaseKey, Row>> {
         // Every change to a row is made whole or not at all, so a poisoned map is a sound one.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
