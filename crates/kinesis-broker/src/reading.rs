@@ -9,6 +9,7 @@ pub(crate) mod handling;
 pub(crate) mod in_flight;
 pub(crate) mod judgement;
 pub(crate) mod lanes;
+pub(crate) mod queue;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod seek;

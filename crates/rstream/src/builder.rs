@@ -101,10 +101,8 @@ impl<H, C, M, R, O> SubscriberBuilder<H, C, M, R, O> {
             let fault = "a batch has up to 0 messages: it is given at least 1";
             self.faults.push(fault.to_owned());
         }
-        self.policy.batch = Some(BatchLimits {
-            max_records: records.unwrap_or(NonZeroUsize::MIN),
-            max_wait,
-        });
+        let records = records.unwrap_or(NonZeroUsize::MIN);
+        self.policy.batch = Some(BatchLimits::new(records, max_wait));
         SubscriberBuilder {
             reads: self.reads,
             policy: self.policy,

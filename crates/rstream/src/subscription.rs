@@ -176,6 +176,17 @@ pub struct BatchLimits {
     pub max_wait: Duration,
 }
 
+impl BatchLimits {
+    /// Up to so many messages, the first of which waits so long for others.
+    #[must_use]
+    pub const fn new(max_records: NonZeroUsize, max_wait: Duration) -> Self {
+        Self {
+            max_records,
+            max_wait,
+        }
+    }
+}
+
 /// What becomes of a message whose payload the subscription's codec cannot decode.
 ///
 /// Each is reported as an error that names the type and the place, and quotes nothing of the payload.

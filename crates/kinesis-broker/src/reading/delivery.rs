@@ -143,6 +143,13 @@ impl<T> Delivery<T> {
         self.tags.front()
     }
 
+    /// Which records are not settled.
+    #[cfg(test)]
+    pub(crate) fn sequence_numbers(&self) -> impl Iterator<Item = &str> {
+        let infos = self.infos.records.iter().take(self.len());
+        infos.map(|info| &*info.sequence_number)
+    }
+
     /// Whether the handler was given it before.
     pub(crate) fn was_tried(&self) -> bool {
         self.times_given() > 0

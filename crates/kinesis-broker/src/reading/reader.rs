@@ -4,36 +4,29 @@
 //! Every turn of it looks at its orders, hands over what may be handed over, and waits for the next thing to
 //! happen: an order, the store's answer, more records, a handler that returns, the end of a pause.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::poll;
 use lease_core::Checkpoint;
-use rstream::broker::{BatchLimits, Reports};
+use rstream::broker::Reports;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use crate::StartPosition;
-use crate::leasing::after;
 use crate::leasing::lineage::Position;
 use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
 use crate::reading::cursor::{Cursor, Event};
-use crate::reading::delivery::{Delivery, With};
-use crate::reading::feed::{Feed, Held, Shard};
+use crate::reading::delivery::With;
+use crate::reading::feed::{Feed, Shard};
 use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
-use crate::reading::lanes::{Lane, LaneKey, Lanes};
-use crate::reading::record::Item;
-use crate::reading::seek::{Seek, Seeker};
-use crate::reading::watermark::{Ticket, Watermark};
+use crate::reading::queue::{Queue, Room};
+use crate::reading::seek::Seek;
 use crate::sabotage::{self, Sabotage};
 
-/// So many records are handed over from the oldest unsettled one on, and no more: what goes past a record that
-/// is retried again and again comes once more after a crash.
-const AHEAD: usize = 4_096;
 /// So many records are handed over in a row to handlers that return at once before the rest has its turn: more
 /// records, orders, renewals.
 const IN_A_ROW: u32 = 32;
@@ -50,7 +43,6 @@ pub(super) struct Reader {
     order: Order,
     notices: mpsc::UnboundedSender<Notice>,
     seeks: mpsc::UnboundedReceiver<Seek>,
-    seeker: Seeker,
     /// Where the shard is to be moved to, once no handler runs.
     moving: Option<StartPosition>,
     /// The tip that it was moved to is not known yet.
@@ -62,34 +54,12 @@ pub(super) struct Reader {
     awaits_writing: bool,
     /// Each acknowledgement is in the store before the next record is handed over.
     awaits_each: bool,
-    watermark: Watermark<Checkpoint>,
-    feed: Feed,
-    lanes: Lanes<(Item, Ticket)>,
-    /// Records that have a lane and wait to be handed over: again, or for the first time.
-    ready: VecDeque<InHand>,
-    /// Records that are to be tried again, by when.
-    pausing: BTreeMap<(Instant, u64), InHand>,
-    paused: u64,
+    queue: Queue,
     in_flight: InFlight,
-    /// Deliveries that are done with, whose room is used again.
-    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    spare: Vec<Box<Delivery<Ticket>>>,
-    batch: Option<BatchLimits>,
-    /// The next batch, while it waits for more records.
-    gathering: Option<Gathering>,
     /// What is left to do once everything that was read is settled.
     last: Option<Last>,
     rng: fastrand::Rng,
     in_a_row: u32,
-}
-
-/// A batch that is not complete.
-struct Gathering {
-    batch: Box<Delivery<Ticket>>,
-    /// What its records count for in the feed.
-    held: Held,
-    /// How long it waits for more.
-    until: Instant,
 }
 
 /// What each call of the handler needs of its reader.
@@ -133,7 +103,13 @@ impl Reader {
             Position::After(checkpoint) => Some(checkpoint),
             _ => None,
         };
+        let room = Room::of_shard(
+            Arc::clone(&shard.stream),
+            Arc::clone(&shard.id),
+            given.seeker,
+        );
         let feed = Feed::new(given.budget, shard, opened_at);
+        let queue = Queue::new(feed, room, concurrency, given.handling.policy.batch);
         let mut reader = Self {
             cursor: Cursor::new(
                 given.service,
@@ -147,7 +123,6 @@ impl Reader {
             ),
             stream: given.stream,
             tenure,
-            batch: given.handling.policy.batch,
             shared: Arc::new(Shared {
                 handling: given.handling,
                 reports: given.reports,
@@ -157,7 +132,6 @@ impl Reader {
             order: Order::Read,
             notices: given.notices,
             seeks: given.seeks,
-            seeker: given.seeker,
             moving: None,
             awaits_tip: false,
             movers: Vec::new(),
@@ -166,19 +140,12 @@ impl Reader {
             awaits_each: concurrency.get() == 1
                 && given.terms.checkpoint_every.is_none()
                 && !sabotage::is(Sabotage::AwaitsNothing),
-            watermark: Watermark::new(),
-            feed,
-            lanes: Lanes::new(concurrency),
-            ready: VecDeque::new(),
-            pausing: BTreeMap::new(),
-            paused: 0,
+            queue,
             in_flight: if concurrency.get() == 1 {
                 InFlight::one_at_a_time()
             } else {
                 InFlight::many()
             },
-            spare: Vec::new(),
-            gathering: None,
             last: None,
             rng: fastrand::Rng::with_seed(given.seed),
             in_a_row: 0,
@@ -237,11 +204,9 @@ impl Reader {
             // The handlers that still run may run past the limit.
             self.tenure.hurry();
         }
-        while order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
-            let Some((item, _)) = self.feed.pop() else {
-                break;
-            };
-            self.feed.let_go(&item);
+        #[cfg(any(test, feature = "sabotage"))]
+        if order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
+            self.queue.drop_read_ahead();
         }
         if self.moving.is_none() {
             self.hand_over(order);
@@ -254,7 +219,7 @@ impl Reader {
         if order == Order::Read
             && !awaits
             && self.moving.is_none()
-            && self.is_drained()
+            && self.queue.is_drained()
             && let Some(last) = self.last
         {
             return self.finish(last).await;
@@ -282,28 +247,8 @@ impl Reader {
 
     /// Whether, ordered to leave, nothing has to be settled first.
     fn is_quiet(&self, order: Order) -> bool {
-        let mut waiting = self.ready.iter().chain(self.pausing.values());
-        let is_done = self.in_flight.is_empty()
-            && !waiting.any(|record| self.has_to_be_settled(record, order));
+        let is_done = self.in_flight.is_empty() && !self.queue.has_to_settle(order);
         is_done || sabotage::is(Sabotage::ReleaseBeforeSettle)
-    }
-
-    /// Whether a record has to be settled before the shard is given up: it has failed before and the reader is not to
-    /// stop, or one behind it is settled, which whoever reads on would handle again.
-    fn has_to_be_settled(&self, record: &InHand, order: Order) -> bool {
-        let is_retried = order == Order::HandOver && record.delivery.was_tried();
-        let ticket = record.delivery.first();
-        let is_passed = ticket.is_some_and(|ticket| self.watermark.has_settled_behind(ticket));
-        is_retried || (is_passed && !sabotage::is(Sabotage::LeavesGaps))
-    }
-
-    /// Whether everything that was read is settled.
-    fn is_drained(&self) -> bool {
-        self.feed.is_empty()
-            && self.gathering.is_none()
-            && self.ready.is_empty()
-            && self.pausing.is_empty()
-            && self.in_flight.is_empty()
     }
 
     fn may_hand_over(&mut self) -> bool {
@@ -314,16 +259,11 @@ impl Reader {
 
     /// Hands over what may be handed over at this moment.
     fn hand_over(&mut self, order: Order) {
-        // The clock is read for whoever waits for it: each look at it costs what handing a record over does.
-        while let Some(due) = self.pausing.first_entry()
-            && due.key().0 <= Instant::now()
-        {
-            self.ready.push_back(due.remove());
-        }
-        if !self.has_next(order) || !self.may_hand_over() {
+        self.queue.wake();
+        if !self.queue.has_next(order) || !self.may_hand_over() {
             return;
         }
-        while let Some(next) = self.next(order) {
+        while let Some(next) = self.queue.next(order) {
             self.start(next);
         }
     }
@@ -341,127 +281,6 @@ impl Reader {
             let next = record.delivery.attempt(with).await;
             Handled { record, next }
         });
-    }
-
-    /// Whether [`next`](Self::next) may find something.
-    fn has_next(&self, order: Order) -> bool {
-        match order {
-            Order::Read => {
-                let is_gathering = self.gathering.is_some();
-                !self.ready.is_empty()
-                    || ((is_gathering || !self.feed.is_empty()) && self.has_room())
-                    || self.overtakes()
-            }
-            Order::HandOver | Order::Stop => {
-                let mut ready = self.ready.iter();
-                ready.any(|record| self.has_to_be_settled(record, order))
-            }
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.lanes.has_room() && self.watermark.span() < AHEAD
-    }
-
-    /// The next record to hand over: of those that are ready, or else of those that were read. Under an order to
-    /// leave only what [has to be settled](Self::has_to_be_settled).
-    fn next(&mut self, order: Order) -> Option<InHand> {
-        if order != Order::Read {
-            let mut ready = self.ready.iter();
-            let place = ready.position(|record| self.has_to_be_settled(record, order))?;
-            return self.ready.remove(place);
-        }
-        if let Some(next) = self.ready.pop_front() {
-            return Some(next);
-        }
-        if let Some(limits) = self.batch {
-            return self.next_batch(limits);
-        }
-        if self.overtakes() {
-            let (item, position) = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(position);
-            let lane = self.lanes.enter_any();
-            return Some(self.in_hand(lane, item, ticket));
-        }
-        let tells_keys_apart =
-            self.lanes.tells_keys_apart() && !sabotage::is(Sabotage::TwoOfOneKey);
-        while self.has_room() {
-            let (item, position) = self.feed.pop()?;
-            let ticket = self.watermark.hand_out(position);
-            if !tells_keys_apart {
-                let lane = self.lanes.enter_any();
-                return Some(self.in_hand(lane, item, ticket));
-            }
-            let key = LaneKey::of(&item.partition_key);
-            if let Some((lane, (item, ticket))) = self.lanes.enter(key, (item, ticket)) {
-                return Some(self.in_hand(lane, item, ticket));
-            }
-        }
-        None
-    }
-
-    /// The next batch, once it is complete.
-    fn next_batch(&mut self, limits: BatchLimits) -> Option<InHand> {
-        if !self.lanes.has_room() {
-            return None;
-        }
-        let most = limits.max_records.get();
-        let Gathering {
-            mut batch,
-            mut held,
-            until,
-        } = match self.gathering.take() {
-            Some(gathering) => gathering,
-            None if self.feed.is_empty() => return None,
-            None => Gathering {
-                batch: self.room(),
-                held: Held::default(),
-                until: after(limits.max_wait),
-            },
-        };
-        while batch.len() < most
-            && let Some((item, position)) = self.feed.pop()
-        {
-            held = held.with(&item);
-            let ticket = self.watermark.hand_out(position);
-            batch.push(item, ticket);
-        }
-        let is_complete = batch.len() >= most
-            || self.last.is_some()
-            || until <= Instant::now()
-            || self.feed.appetite().is_none();
-        if batch.is_empty() {
-            // What was left is of other shards.
-            self.spare.push(batch);
-            return None;
-        }
-        if !is_complete {
-            self.gathering = Some(Gathering { batch, held, until });
-            return None;
-        }
-        self.feed.let_go_of(held);
-        let lane = self.lanes.enter_any();
-        Some(InHand {
-            delivery: batch,
-            lane,
-        })
-    }
-
-    fn in_hand(&mut self, lane: Lane, item: Item, ticket: Ticket) -> InHand {
-        self.feed.let_go(&item);
-        let mut delivery = self.room();
-        delivery.push(item, ticket);
-        InHand { delivery, lane }
-    }
-
-    fn room(&mut self) -> Box<Delivery<Ticket>> {
-        self.spare.pop().unwrap_or_else(|| {
-            let key = self.tenure.key();
-            Box::new(
-                Delivery::of_shard(&self.stream, key.shard(), self.batch.is_some())
-                    .with_seeker(self.seeker.clone()),
-            )
-        })
     }
 
     /// What there is without waiting: the answer of a handler or a store that answers at once. `None` after so
@@ -501,21 +320,14 @@ impl Reader {
     /// Waits until something comes about.
     async fn wait(&mut self, order: Order) -> Woken {
         let is_moving = self.moving.is_some();
-        let has_next = !is_moving && self.has_next(order);
+        let has_next = !is_moving && self.queue.has_next(order);
         let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
-        // A time at which nothing could be done would be looked at again and again once it has come.
-        let pauses = self.pausing.first_key_value().filter(|_| !is_moving);
-        let pause_ends = pauses.map(|((until, _), _)| *until);
-        let may_gather = order == Order::Read && self.lanes.has_room() && self.may_hand_over();
-        let gathered = self.gathering.as_ref().filter(|_| may_gather);
-        let gathers_until = gathered.map(|gathering| gathering.until);
-        let look_at = [pause_ends, gathers_until].into_iter().flatten().min();
-        // A move waits for handlers alone.
-        let look_at = look_at.filter(|_| self.moving.is_none());
-        let appetite = match self.last {
-            None if order == Order::Read && !is_moving => self.feed.appetite(),
-            _ => None,
-        };
+        let may_gather = order == Order::Read && self.may_hand_over();
+        // A move waits for handlers alone: a time at which nothing could be done would be looked at again and again once
+        // it has come.
+        let look_at = self.queue.wakes_at(may_gather).filter(|_| !is_moving);
+        let reads_on = order == Order::Read && !is_moving;
+        let appetite = self.queue.appetite().filter(|_| reads_on);
         let Self {
             tenure,
             cursor,
@@ -571,11 +383,12 @@ impl Reader {
                 records,
                 millis_behind,
             } => {
-                self.feed.push(records, millis_behind);
+                self.queue.push(records, millis_behind);
                 None
             }
             Event::Ended => {
                 self.last = Some(Last::Ended);
+                self.queue.end();
                 None
             }
             Event::Gone => {
@@ -585,31 +398,15 @@ impl Reader {
                     "the shard is no longer there: its unread rest has passed out of retention"
                 );
                 self.last = Some(Last::Gone);
+                self.queue.end();
                 None
             }
         }
     }
 
     /// What came of one call of the handler.
-    fn settle(&mut self, Handled { mut record, next }: Handled) {
-        let mut moved = None;
-        for ticket in record.delivery.settle(next.settled) {
-            if let Some(position) = self.watermark.settle(ticket) {
-                moved = Some(position);
-            }
-        }
-        if !record.delivery.is_empty() {
-            self.paused += 1;
-            self.pausing
-                .insert((after(next.pause), self.paused), record);
-        } else {
-            self.spare.push(record.delivery);
-            if let Some((lane, (item, ticket))) = self.lanes.leave(record.lane) {
-                let next = self.in_hand(lane, item, ticket);
-                self.ready.push_back(next);
-            }
-        }
-        if let Some(position) = moved {
+    fn settle(&mut self, handled: Handled) {
+        if let Some(position) = self.queue.settle(handled) {
             #[cfg(any(test, feature = "sabotage"))]
             let position = self.ahead().unwrap_or(position);
             self.tenure.settle(position);
@@ -637,12 +434,7 @@ impl Reader {
             ?to,
             "moved"
         );
-        self.feed.clear();
-        self.lanes.clear();
-        self.ready.clear();
-        self.pausing.clear();
-        self.gathering = None;
-        self.watermark = Watermark::new();
+        self.queue.clear();
         self.last = None;
         let (position, checkpoint) = to.moves_to();
         self.awaits_tip = position == Position::Latest;
@@ -749,24 +541,13 @@ impl Reader {
         }
         end
     }
-
-    /// Whether a record is handed over while one before it waits for its retry, which is a fault.
-    fn overtakes(&self) -> bool {
-        sabotage::is(Sabotage::SkipRetried)
-            && !self.pausing.is_empty()
-            && self.in_flight.is_empty()
-            && !self.feed.is_empty()
-    }
 }
 
 #[cfg(any(test, feature = "sabotage"))]
 impl Reader {
     /// The last record that was fetched, if that fault is committed.
     fn ahead(&self) -> Option<Checkpoint> {
-        let newest = self
-            .feed
-            .newest()
-            .filter(|_| sabotage::is(Sabotage::CheckpointAhead));
-        newest.map(Checkpoint::at)
+        let newest = self.queue.newest();
+        newest.filter(|_| sabotage::is(Sabotage::CheckpointAhead))
     }
 }
