@@ -1,9 +1,11 @@
 //! The program of `replay.rs`, without macros: one handler, on the stream as it is and on a generation of it.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
-use examples::{Stage, StockChange};
+use examples::{Call, Stage, StockChange};
 use kinesis_broker::prelude::*;
 
 /// Says which change it was given.
@@ -21,15 +23,59 @@ impl Handle<StockChange> for Apply {
     }
 }
 
+/// The corrections that were followed: each comes again once its shard has gone back.
+#[derive(Default)]
+struct Followed(Mutex<HashSet<String>>);
+
+impl Followed {
+    /// Whether it is the first time.
+    fn note(&self, sequence_number: &str) -> bool {
+        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        followed.insert(sequence_number.to_owned())
+    }
+}
+
+/// A change of article 0 is a correction: all that came before it in its shard is handled once more, once.
+struct ApplyCorrected;
+
+impl Handle<StockChange> for ApplyCorrected {
+    async fn handle(
+        &self,
+        change: &StockChange,
+        _outs: &(),
+        ctx: &mut Context<'_>,
+    ) -> Result<(), HandlerOutcome> {
+        let followed: &Followed = ctx.state().ok_or(HandlerOutcome::retry())?;
+        println!("  article {}: {:+}", change.sku, change.delta);
+        if change.sku == 0
+            && let Some(record) = ctx.get::<RecordInfo>()
+            && followed.note(&record.sequence_number)
+        {
+            record.seek(StartPosition::trim_horizon());
+        }
+        Ok(())
+    }
+}
+
 fn service(broker: KinesisBroker, inventory: KinesisStream) -> RustStream {
     RustStream::new(AppInfo::new("inventory", "0.1.0")).with_broker(broker, |b| {
         b.include(subscriber(inventory, Apply).build());
     })
 }
 
-/// Has two changes handled three times.
+fn service_correcting(broker: KinesisBroker) -> RustStream {
+    let corrected =
+        subscriber(KinesisStream::new("corrected"), ApplyCorrected).requires_state::<Followed>();
+    RustStream::new(AppInfo::new("inventory", "0.1.0"))
+        .with_state(Followed::default())
+        .with_broker(broker, |b| {
+            b.include(corrected.build());
+        })
+}
+
+/// Has two changes handled four times, and those before a correction twice.
 pub(crate) async fn program(stage: &Stage) -> Result<(), Box<dyn Error>> {
-    stage.create_streams(&["inventory"]);
+    stage.create_streams(&["inventory", "corrected"]);
     let inventory = KinesisStream::new("inventory");
     stage.say("as they come:");
     let running = stage
@@ -42,6 +88,13 @@ pub(crate) async fn program(stage: &Stage) -> Result<(), Box<dyn Error>> {
     running
         .seek("inventory", StartPosition::trim_horizon())
         .await?;
+    stage.until_settled("inventory").await;
+
+    stage.say("one shard of it:");
+    for shard in stage.kinesis().shards("inventory") {
+        let position = StartPosition::trim_horizon().in_shard(shard.id);
+        running.seek("inventory", position).await?;
+    }
     stage.until_settled("inventory").await;
     running.shutdown().await?;
 
@@ -62,6 +115,22 @@ pub(crate) async fn program(stage: &Stage) -> Result<(), Box<dyn Error>> {
     let running = stage.start(service(stage.broker("one"), inventory)).await?;
     stage.put("inventory", [StockChange { sku: 9, delta: 1 }])?;
     stage.until_settled("inventory").await;
+    running.shutdown().await?;
+
+    stage.say("moved by its handler, which finds a correction:");
+    let running = stage.start(service_correcting(stage.broker("one"))).await?;
+    stage.put(
+        "corrected",
+        [4, 5, 0].map(|sku| StockChange { sku, delta: 1 }),
+    )?;
+    let of_corrected = |calls: &[Call]| {
+        calls
+            .iter()
+            .filter(|call| call.stream == "corrected")
+            .count()
+    };
+    stage.until(|calls| of_corrected(calls) == 6).await;
+    stage.until_settled("corrected").await;
     running.shutdown().await?;
     Ok(())
 }
