@@ -1,4 +1,5 @@
-//! The program of `replay.rs`, without macros: one handler, on the stream as it is and on a generation of it.
+//! The program of `replay.rs`, without macros: one handler serves the stream as it is and a generation of it, and another
+//! moves its own shard.
 
 use std::collections::HashSet;
 use std::error::Error;

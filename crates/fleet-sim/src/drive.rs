@@ -56,7 +56,7 @@ impl Drive {
         Self::Real(Own::new(), world)
     }
 
-    /// The clock of an instance that joins at the world's time `now`.
+    /// The clock of an instance that joins at the world's time `now`. In real time it is the world's, and nobody's drifts.
     pub(crate) fn clock(&self, now: Duration, ppm: i32) -> Clock {
         match self {
             Self::Stepped(runtime) => {

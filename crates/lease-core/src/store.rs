@@ -46,8 +46,8 @@ const READS_AT_ONCE: usize = 64;
 /// the row unchanged, from the arrival of the answer that first showed it. Such an observer finds a
 /// lease expired later than it did, never sooner. Every answer that shows the row counts as a
 /// sighting, a refused `acquire` included. Where somebody deletes rows by hand, an observer that saw
-/// a row held counts it as held for one lease time from the first sighting of its absence, and the
-/// epoch goes on from the highest that it saw.
+/// a row held counts it as held for at least one lease time from the first sighting of its absence,
+/// and the epoch goes on from the highest that it saw.
 ///
 /// A holder does not ask the store whether its lease is still live: it keeps a deadline of its own,
 /// one `ttl` after it *sent* its last successful acquisition or renewal.

@@ -122,7 +122,8 @@
 //! sent the last acquisition or renewal that succeeded. Nobody can have taken the lease over in that time.
 //! Later somebody may have, unseen, before the row vanished; so the holder waits too, but for one lease time only
 //! from the first sighting of the absence. The checkpoint is gone with the row, and the holder alone knows its own:
-//! it comes before anybody else, who would have to begin the shard anew.
+//! it comes before anybody else, who would have to begin the shard anew, unless it saw the absence a whole lease time
+//! later than they did.
 //!
 //! The row of a finished shard is no loss: whoever saw it finished and released, or has cleared it away by
 //! [`forget`], finds the shard as one that nobody ever leased.

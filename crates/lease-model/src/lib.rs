@@ -55,7 +55,9 @@
 //! since somebody else may have had it before it vanished ([`Flaw::VanishedIsItsOwnForEver`]). A row that is deleted
 //! twice within one lease time is outside all this. For the same reasons a row is forgotten only when no call on it
 //! can be on its way any more ([`Flaw::ForgetsUnderACall`]). The condition "row absent, or no owner and `epoch = :e`"
-//! must be sent as the one or the other, by what was seen ([`Flaw::VanishedRowIsFree`]).
+//! must be sent as the one or the other, by what was seen ([`Flaw::VanishedRowIsFree`]). Here everybody else has such a
+//! row after one lease time; the product lets two pass, so that the last holder comes before them, which changes
+//! nothing that is shown here.
 //!
 //! # What it does not show
 //!

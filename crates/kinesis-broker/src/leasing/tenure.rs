@@ -16,7 +16,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use crate::KinesisError;
 use crate::backoff::Backoff;
-use crate::leasing::keeper::{Keeper, Lease};
+use crate::leasing::keeper::{Claim, Keeper, Lease};
 use crate::leasing::lineage::Listing;
 use crate::leasing::{Leases, after};
 use crate::sabotage::{self, Sabotage};
@@ -267,14 +267,14 @@ impl Tenure {
 
     fn look_into_the_loss(&mut self) {
         let (leases, keeper) = (self.leases.clone(), Arc::clone(&self.keeper));
-        let (key, holder) = (self.key().clone(), self.holder().clone());
+        let claim = Arc::clone(self.lease.claim());
         let may_be_forgotten = self.may_be_forgotten();
         self.is_calling = true;
         self.call.set(async move {
             Answer::Reclaim(if may_be_forgotten {
                 Ok(None)
             } else {
-                reclaim(&leases, &keeper, &key, &holder).await
+                reclaim(&leases, &keeper, &claim.key, &claim.holder).await
             })
         });
     }
@@ -295,13 +295,14 @@ impl Tenure {
     ///
     /// Tried a few times; a lease that cannot be given back runs out.
     pub(crate) async fn release(mut self) {
-        let (key, holder) = (self.key().clone(), self.holder().clone());
+        let claim = Arc::clone(self.lease.claim());
+        let Claim { key, holder } = &*claim;
         drop(self.lease);
         for last in [false, false, true] {
-            match self.leases.release(&key, &holder).await {
+            match self.leases.release(key, holder).await {
                 Ok(()) => return,
                 Err(error) => {
-                    self.reports.report(&KinesisError::lease(&key, error));
+                    self.reports.report(&KinesisError::lease(key, error));
                     if last {
                         return;
                     }

@@ -185,6 +185,10 @@ impl Feed {
         }
     }
 
+    pub(crate) fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
     /// Whether, and how far, to read on; `None` while enough is held.
     pub(crate) fn appetite(&self) -> Option<Appetite> {
         let Budget { limits, held } = &self.budget;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::leasing::after;
 use crate::reading::assignment::Order;
 use crate::reading::delivery::Delivery;
-use crate::reading::feed::{Appetite, Feed, Held};
+use crate::reading::feed::{Appetite, Feed, Held, Shard};
 use crate::reading::in_flight::{Handled, InHand};
 use crate::reading::lanes::{Lane, LaneKey, Lanes};
 use crate::reading::record::Item;
@@ -24,7 +24,7 @@ use crate::reading::watermark::{Ticket, Watermark};
 use crate::sabotage::{self, Sabotage};
 
 /// So many records are handed over from the oldest unsettled one on, and no more: what goes past a record that
-/// is retried again and again comes once more after a crash.
+/// is retried again and again comes once more after a crash. Batches go past nothing, and may be larger.
 const AHEAD: usize = 4_096;
 
 /// The records of one shard from their read until they are settled.
@@ -60,9 +60,11 @@ struct Gathering {
 
 /// What deliveries are made of.
 #[derive(Debug)]
-pub(crate) struct Room {
+struct Room {
     stream: Arc<str>,
     shard: Arc<str>,
+    /// Whether they are of batches.
+    is_batch: bool,
     seeker: Seeker,
     /// Those that are done with, to be used again.
     #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
@@ -70,31 +72,34 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    pub(crate) fn of_shard(stream: Arc<str>, shard: Arc<str>, seeker: Seeker) -> Self {
+    fn of_shard(shard: &Shard, is_batch: bool, seeker: Seeker) -> Self {
         Self {
-            stream,
-            shard,
+            stream: Arc::clone(&shard.stream),
+            shard: Arc::clone(&shard.id),
+            is_batch,
             seeker,
             spare: Vec::new(),
         }
     }
 
-    fn take(&mut self, is_batch: bool) -> Box<Delivery<Ticket>> {
+    fn take(&mut self) -> Box<Delivery<Ticket>> {
         self.spare.pop().unwrap_or_else(|| {
-            let delivery = Delivery::of_shard(&self.stream, &self.shard, is_batch);
+            let delivery = Delivery::of_shard(&self.stream, &self.shard, self.is_batch);
             Box::new(delivery.with_seeker(self.seeker.clone()))
         })
     }
 }
 
 impl Queue {
-    /// Of a shard whose records are handed over one by one, up to `concurrency` at once, or in batches.
+    /// Of a shard whose records are handed over one by one, up to `concurrency` at once, or in batches, to handlers that
+    /// may ask the `seeker` for moves.
     pub(crate) fn new(
         feed: Feed,
-        room: Room,
         concurrency: NonZeroUsize,
         batch: Option<BatchLimits>,
+        seeker: Seeker,
     ) -> Self {
+        let room = Room::of_shard(feed.shard(), batch.is_some(), seeker);
         Self {
             feed,
             lanes: Lanes::new(concurrency),
@@ -173,10 +178,9 @@ impl Queue {
     pub(crate) fn has_next(&self, order: Order) -> bool {
         match order {
             Order::Read => {
-                let is_gathering = self.gathering.is_some();
-                !self.ready.is_empty()
-                    || ((is_gathering || !self.feed.is_empty()) && self.has_room())
-                    || self.overtakes()
+                let gathers = self.gathering.is_some() && self.lanes.has_room();
+                let has_more = !self.feed.is_empty() && self.has_room();
+                !self.ready.is_empty() || gathers || has_more || self.overtakes()
             }
             Order::HandOver | Order::Stop => {
                 let mut ready = self.ready.iter();
@@ -250,7 +254,7 @@ impl Queue {
             Some(gathering) => gathering,
             None if self.feed.is_empty() => return None,
             None => Gathering {
-                batch: self.room.take(true),
+                batch: self.room.take(),
                 held: Held::default(),
                 until: after(limits.max_wait),
             },
@@ -285,7 +289,7 @@ impl Queue {
 
     fn in_hand(&mut self, lane: Lane, item: Item, ticket: Ticket) -> InHand {
         self.feed.let_go(&item);
-        let mut delivery = self.room.take(false);
+        let mut delivery = self.room.take();
         delivery.push(item, ticket);
         InHand { delivery, lane }
     }

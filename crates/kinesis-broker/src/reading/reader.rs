@@ -23,7 +23,7 @@ use crate::reading::delivery::With;
 use crate::reading::feed::{Feed, Shard};
 use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
-use crate::reading::queue::{Queue, Room};
+use crate::reading::queue::Queue;
 use crate::reading::seek::Seek;
 use crate::sabotage::{self, Sabotage};
 
@@ -81,7 +81,7 @@ enum Last {
 
 /// What a reader waited for.
 enum Woken {
-    /// There may be something to hand over, or another order.
+    /// There may be something to hand over, or another order, or something was settled.
     Look,
     Progress(Progress),
     Seek(Seek),
@@ -103,13 +103,9 @@ impl Reader {
             Position::After(checkpoint) => Some(checkpoint),
             _ => None,
         };
-        let room = Room::of_shard(
-            Arc::clone(&shard.stream),
-            Arc::clone(&shard.id),
-            given.seeker,
-        );
         let feed = Feed::new(given.budget, shard, opened_at);
-        let queue = Queue::new(feed, room, concurrency, given.handling.policy.batch);
+        let batch = given.handling.policy.batch;
+        let queue = Queue::new(feed, concurrency, batch, given.seeker);
         let mut reader = Self {
             cursor: Cursor::new(
                 given.service,
@@ -197,6 +193,9 @@ impl Reader {
 
     async fn turn(&mut self) -> Option<End> {
         let order = self.order();
+        if self.in_flight.is_empty() {
+            self.make_the_move();
+        }
         if order != Order::Read && self.is_quiet(order) {
             return self.leave().await;
         }
@@ -210,8 +209,6 @@ impl Reader {
         }
         if self.moving.is_none() {
             self.hand_over(order);
-        } else if self.in_flight.is_empty() {
-            self.make_the_move();
         }
         self.tell_movers();
         // Where each acknowledgement is a call, the last one is too.
@@ -283,7 +280,7 @@ impl Reader {
         });
     }
 
-    /// What there is without waiting: the answer of a handler or a store that answers at once. `None` after so
+    /// Takes in what there is without waiting: the answer of a handler or a store that answers at once. `None` after so
     /// many in a row that it is the others' turn.
     async fn at_once(&mut self, order: Order) -> Option<Woken> {
         if !self.in_flight.is_empty() {
@@ -346,8 +343,8 @@ impl Reader {
             } else {
                 Woken::Limit
             },
-            progress = tenure.progress() => Woken::Progress(progress),
             Some(seek) = seeks.recv() => Woken::Seek(seek),
+            progress = tenure.progress() => Woken::Progress(progress),
             Some(event) = async {
                 match appetite {
                     Some(appetite) => Some(cursor.next(appetite).await),

@@ -19,7 +19,7 @@ static WATERMARKS: AtomicU64 = AtomicU64::new(0);
 
 /// What one reader of one shard has handed out, and how far it is settled without a gap.
 ///
-/// A reader makes a new one each time it opens its shard. It holds every position from the first
+/// A new one is made each time a shard is opened or moved. It holds every position from the first
 /// unsettled record on, so whoever hands out bounds how many that may be. Nothing is allocated per
 /// record once the ring has grown to that bound.
 #[derive(Debug)]

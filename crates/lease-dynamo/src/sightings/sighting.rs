@@ -135,13 +135,13 @@ impl Sighting {
         self.row.is_finished() && self.row.held.is_none()
     }
 
-    /// How long a row that vanished counts as held. Whoever acquired the lease last waits half as long as anybody
-    /// else: it alone still knows the checkpoint, which has gone with the row.
-    fn gone_for(&self) -> Duration {
-        let is_own = self
-            .own
-            .as_ref()
-            .is_some_and(|own| self.row.grant() == Some(&own.grant));
+    /// How long a row that vanished counts as held, for this owner or any of this instance. Whoever acquired the lease
+    /// last waits half as long as anybody else: it alone still knows the checkpoint, which has gone with the row.
+    fn gone_for(&self, owner: Option<&str>) -> Duration {
+        let is_own = self.own.as_ref().is_some_and(|own| {
+            self.row.grant() == Some(&own.grant)
+                && owner.is_none_or(|owner| own.holder.owner == owner)
+        });
         self.row.ttl.saturating_mul(if is_own { 1 } else { 2 })
     }
 
@@ -170,7 +170,7 @@ impl Sighting {
         if let Some(gone_since) = self.gone_since {
             let free = self.is_own_and_live(owner, now)
                 || self.is_done_with()
-                || left(gone_since, self.gone_for(), now).is_none();
+                || left(gone_since, self.gone_for(Some(owner)), now).is_none();
             let attempt = match free {
                 true => Attempt::Absent { seen: self.highest },
                 false => Attempt::Look,
@@ -248,7 +248,7 @@ impl Sighting {
             epoch: self.highest,
             ..LeaseState::default()
         };
-        match left(gone_since, self.gone_for(), now) {
+        match left(gone_since, self.gone_for(None), now) {
             Some(left) => LeaseState {
                 holder: self.holder(),
                 live: true,

@@ -62,6 +62,6 @@ on_each_server! {
     many::five_thousand_rows_are_read_at_once
     rows::no_call_overwrites_an_item_that_it_cannot_understand
     rows::all_rows_are_shown_as_they_are
-    rows::a_row_deleted_by_hand_is_its_holders_at_once_and_others_after_a_lease
+    rows::a_row_deleted_by_hand_is_its_holders_at_once_and_nobody_elses_meanwhile
     rows::a_finished_row_that_was_cleared_away_by_oneself_reads_as_never_leased
 }

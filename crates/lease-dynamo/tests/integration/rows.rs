@@ -81,7 +81,7 @@ pub(crate) async fn all_rows_are_shown_as_they_are(server: Server) {
     server.delete(&table).await;
 }
 
-pub(crate) async fn a_row_deleted_by_hand_is_its_holders_at_once_and_others_after_a_lease(
+pub(crate) async fn a_row_deleted_by_hand_is_its_holders_at_once_and_nobody_elses_meanwhile(
     server: Server,
 ) {
     let [a, b] = [(); 2].map(|()| server.store(SHARED));

@@ -8,20 +8,17 @@ use crate::Prefetch;
 use crate::reading::delivery::Next;
 use crate::reading::feed::{Budget, Shard};
 
-const STREAM: &str = "inventory";
-const SHARD: &str = "shardId-000000000000";
 const PAUSE: Duration = Duration::from_secs(1);
 
 fn queue_of(concurrency: usize, batch: Option<BatchLimits>, prefetch: Prefetch) -> Queue {
     let shard = Shard {
-        stream: STREAM.into(),
-        id: SHARD.into(),
+        stream: "inventory".into(),
+        id: "shardId-000000000000".into(),
         hash_keys: None,
     };
-    let room = Room::of_shard(STREAM.into(), SHARD.into(), Seeker::default());
     let feed = Feed::new(Budget::new(prefetch), shard, None);
     let concurrency = NonZeroUsize::new(concurrency).unwrap();
-    Queue::new(feed, room, concurrency, batch)
+    Queue::new(feed, concurrency, batch, Seeker::default())
 }
 
 fn queue(concurrency: usize) -> Queue {
@@ -193,6 +190,20 @@ async fn a_batch_is_handed_over_full_or_when_it_has_waited_or_when_no_more_comes
     queue.end();
     assert_eq!(queue.appetite(), None);
     assert_eq!(numbers(&next(&mut queue)), [5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_may_be_larger_than_what_goes_past_one_record() {
+    let most = AHEAD + 10;
+    let mut queue = queue_of(1, Some(batches(most)), Prefetch::default());
+    read(&mut queue, 1, &vec!["a"; most - 1]);
+    assert!(queue.next(Order::Read).is_none(), "it gathers");
+    assert!(queue.has_next(Order::Read));
+    read(&mut queue, most, &["a"]);
+    let full = next(&mut queue);
+    assert_eq!(numbers(&full).len(), most);
+    assert!(!queue.has_next(Order::Read), "one at a time");
+    assert_eq!(handled(&mut queue, full), Some(most));
 }
 
 #[tokio::test(start_paused = true)]

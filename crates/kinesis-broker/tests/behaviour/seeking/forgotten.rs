@@ -139,3 +139,49 @@ async fn a_shard_whose_lease_is_lost_is_not_moved_though_a_handler_of_it_still_r
     a.kill();
     b.stop().await;
 }
+
+/// Asks for a move to the tip, and for a retry.
+struct GivesUp(Recorder);
+
+impl Handle<u64> for GivesUp {
+    async fn handle(
+        &self,
+        value: &u64,
+        outs: &(),
+        ctx: &mut Context<'_>,
+    ) -> Result<(), HandlerOutcome> {
+        Handle::<u64>::handle(&self.0, value, outs, ctx).await?;
+        let info = ctx.get::<RecordInfo>().expect("attached");
+        info.seek(StartPosition::latest());
+        Err(HandlerOutcome::retry())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_moves_to_the_tip_keeps_no_hand_over_waiting() {
+    let fleet = Fleet::of_shards(2);
+    for n in 0..2 {
+        fleet.put(&shard(n), 0);
+    }
+    let a = fleet
+        .instance("a")
+        .handler(|_| ack_after(8 * SECOND))
+        .streams([read_often()])
+        .subscription(|stream, recorder| {
+            let gives_up = subscriber(stream, GivesUp(recorder));
+            gives_up.retry(RetryPolicy::fixed(HOUR)).build::<u64>()
+        })
+        .start()
+        .await;
+    until("both are in hand", async || fleet.seen().len() == 2).await;
+    let began = Instant::now();
+    let b = fleet.instance("b").start().await;
+    until(
+        "b reads one of them on, from its first record",
+        async || fleet.seen().iter().any(|seen| seen.owner == "b"),
+    )
+    .await;
+    assert!(began.elapsed() < 10 * SECOND, "{:?}", began.elapsed());
+    a.stop().await;
+    b.stop().await;
+}

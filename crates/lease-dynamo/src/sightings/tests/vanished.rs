@@ -70,6 +70,9 @@ fn a_holder_that_slept_past_its_lease_waits_too_but_comes_before_any_other() {
         let waited = last + TTL - INSTANT;
         assert_eq!(attempt(&sightings, "a", waited), (false, Attempt::Look));
         assert_eq!(attempt(&sightings, "a", last + TTL), at_once);
+        // Another of this very instance of the store knows no more than anybody.
+        let others = attempt(&sightings, "b", last + TTL * 2 - INSTANT);
+        assert_eq!(others, (false, Attempt::Look));
     }
 }
 
