@@ -10,11 +10,10 @@ use std::task::Poll;
 use futures_util::poll;
 use lease_core::Checkpoint;
 use rstream::broker::Reports;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-use crate::StartPosition;
 use crate::leasing::lineage::Position;
 use crate::leasing::tenure::{Progress, Tenure};
 use crate::reading::assignment::{Assignment, End, Notice, Opening, Order};
@@ -24,7 +23,7 @@ use crate::reading::feed::{Feed, Shard};
 use crate::reading::handling::Handling;
 use crate::reading::in_flight::{Handled, InFlight, InHand};
 use crate::reading::queue::Queue;
-use crate::reading::seek::Seek;
+use crate::reading::seek::{Moves, Seek};
 use crate::sabotage::{self, Sabotage};
 
 /// So many records are handed over in a row to handlers that return at once before the rest has its turn: more
@@ -43,12 +42,7 @@ pub(super) struct Reader {
     order: Order,
     notices: mpsc::UnboundedSender<Notice>,
     seeks: mpsc::UnboundedReceiver<Seek>,
-    /// Where the shard is to be moved to, once no handler runs.
-    moving: Option<StartPosition>,
-    /// The tip that it was moved to is not known yet.
-    awaits_tip: bool,
-    /// Who is told once the move is written.
-    movers: Vec<oneshot::Sender<()>>,
+    moves: Moves,
     limit: CancellationToken,
     /// A position has to be in the store before the first record is handed over: the tip, for one.
     awaits_writing: bool,
@@ -128,9 +122,7 @@ impl Reader {
             order: Order::Read,
             notices: given.notices,
             seeks: given.seeks,
-            moving: None,
-            awaits_tip: false,
-            movers: Vec::new(),
+            moves: Moves::default(),
             limit: given.limit,
             awaits_writing: false,
             awaits_each: concurrency.get() == 1
@@ -163,7 +155,7 @@ impl Reader {
                 Woken::Limit => break Some(End::Unsettled),
                 Woken::Look if self.order() != Order::Read => break None,
                 Woken::Seek(seek) => {
-                    self.seek(seek);
+                    self.moves.ask(seek);
                     // Nothing is in hand yet that it would have to wait for.
                     self.make_the_move();
                 }
@@ -207,15 +199,15 @@ impl Reader {
         if order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
             self.queue.drop_read_ahead();
         }
-        if self.moving.is_none() {
+        if !self.moves.is_asked() {
             self.hand_over(order);
         }
-        self.tell_movers();
+        self.moves.tell(self.tenure.is_written());
         // Where each acknowledgement is a call, the last one is too.
         let awaits = self.awaits_each && self.tenure.is_writing();
         if order == Order::Read
             && !awaits
-            && self.moving.is_none()
+            && !self.moves.is_asked()
             && self.queue.is_drained()
             && let Some(last) = self.last
         {
@@ -230,7 +222,7 @@ impl Reader {
             Woken::Progress(Progress::Lost) => Some(self.lose().await),
             Woken::Progress(_) => None,
             Woken::Seek(seek) => {
-                self.seek(seek);
+                self.moves.ask(seek);
                 None
             }
             Woken::Read(event) => self.take_in(event).await,
@@ -316,7 +308,7 @@ impl Reader {
 
     /// Waits until something comes about.
     async fn wait(&mut self, order: Order) -> Woken {
-        let is_moving = self.moving.is_some();
+        let is_moving = self.moves.is_asked();
         let has_next = !is_moving && self.queue.has_next(order);
         let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
         let may_gather = order == Order::Read && self.may_hand_over();
@@ -371,7 +363,7 @@ impl Reader {
         match event {
             Event::Opened { tip: None } | Event::Failed => None,
             Event::Opened { tip: Some(moment) } => {
-                self.awaits_tip = false;
+                self.moves.opened_at_the_tip();
                 self.tenure.settle_at_once(Checkpoint::at_timestamp(moment));
                 self.awaits_writing = true;
                 self.try_to_write().await
@@ -412,19 +404,16 @@ impl Reader {
         while !self.seeks.is_empty()
             && let Ok(seek) = self.seeks.try_recv()
         {
-            self.seek(seek);
+            self.moves.ask(seek);
         }
-    }
-
-    fn seek(&mut self, Seek { to, done }: Seek) {
-        self.moving = Some(to);
-        self.movers.extend(done);
     }
 
     /// Forgets what was read of the old position, and goes on at the new one, which is in the store before the first
     /// record of it is handed over.
     fn make_the_move(&mut self) {
-        let Some(to) = self.moving.take() else { return };
+        let Some((to, position, checkpoint)) = self.moves.begin() else {
+            return;
+        };
         tracing::info!(
             stream = &*self.stream,
             shard = self.tenure.key().shard(),
@@ -433,29 +422,11 @@ impl Reader {
         );
         self.queue.clear();
         self.last = None;
-        let (position, checkpoint) = to.moves_to();
-        self.awaits_tip = position == Position::Latest;
         self.cursor.move_to(position);
         if let Some(checkpoint) = checkpoint {
             self.tenure.settle_at_once(checkpoint);
             self.awaits_writing = true;
         }
-    }
-
-    /// Tells those who asked for the last move, once it is in the store.
-    fn tell_movers(&mut self) {
-        if self.movers.is_empty() || !self.is_moved() {
-            return;
-        }
-        for mover in self.movers.drain(..) {
-            // Whoever asked may have given up waiting.
-            let _ = mover.send(());
-        }
-    }
-
-    /// Whether the last move is in the store.
-    fn is_moved(&self) -> bool {
-        self.moving.is_none() && !self.awaits_tip && self.tenure.is_written()
     }
 
     /// Everything that was read is settled, and there is no more.
@@ -513,7 +484,7 @@ impl Reader {
                 }
             }
         }
-        self.tell_movers();
+        self.moves.tell(self.tenure.is_written());
         Some(End::Released)
     }
 

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use lease_core::Checkpoint;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::StartPosition;
+use crate::leasing::lineage::Position;
 
 /// A move of one shard, asked of its reader.
 #[derive(Debug)]
@@ -13,6 +15,54 @@ pub(crate) struct Seek {
     pub(crate) to: StartPosition,
     /// Told once the move is in the store; dropped, where it does not come about.
     pub(crate) done: Option<oneshot::Sender<()>>,
+}
+
+/// The moves of one shard, from what asks for them until they are in the store. One that comes upon another takes its
+/// place; whoever asked for either is told of the last.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    /// Where the shard is to be moved to, once no handler runs.
+    to: Option<StartPosition>,
+    /// The tip that it was moved to is not known yet.
+    awaits_tip: bool,
+    /// Who is told once the move is written.
+    movers: Vec<oneshot::Sender<()>>,
+}
+
+impl Moves {
+    pub(crate) fn ask(&mut self, Seek { to, done }: Seek) {
+        self.to = Some(to);
+        self.movers.extend(done);
+    }
+
+    /// Whether a move is asked for and not begun.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.to.is_some()
+    }
+
+    /// Begins the move that is asked for: where to, and what to write for it. Of a move to the tip that is not known
+    /// before the shard is [opened](Self::opened_at_the_tip) there.
+    pub(crate) fn begin(&mut self) -> Option<(StartPosition, Position, Option<Checkpoint>)> {
+        let to = self.to.take()?;
+        let (position, checkpoint) = to.moves_to();
+        self.awaits_tip = position == Position::Latest;
+        Some((to, position, checkpoint))
+    }
+
+    pub(crate) fn opened_at_the_tip(&mut self) {
+        self.awaits_tip = false;
+    }
+
+    /// Tells whoever asked, if the last move is made and, as far as its reader knows, `is_written`.
+    pub(crate) fn tell(&mut self, is_written: bool) {
+        if self.is_asked() || self.awaits_tip || !is_written {
+            return;
+        }
+        for mover in self.movers.drain(..) {
+            // Whoever asked may have given up waiting.
+            let _ = mover.send(());
+        }
+    }
 }
 
 /// A move of a stream's shards, asked of the coordinator.

@@ -31,7 +31,6 @@ pub(crate) struct Watermark<P> {
     passed: u64,
     /// One behind the newest record that is settled, wherever it is.
     settled_before: u64,
-    in_flight: usize,
 }
 
 #[derive(Debug)]
@@ -59,7 +58,6 @@ impl<P> Watermark<P> {
             ring: VecDeque::new(),
             passed: 0,
             settled_before: 0,
-            in_flight: 0,
         }
     }
 
@@ -73,7 +71,6 @@ impl<P> Watermark<P> {
             position,
             settled: false,
         });
-        self.in_flight += 1;
         ticket
     }
 
@@ -90,7 +87,6 @@ impl<P> Watermark<P> {
         }
         let place = usize::try_from(ticket.record.checked_sub(self.passed)?).ok()?;
         self.ring.get_mut(place)?.settled = true;
-        self.in_flight -= 1;
         self.settled_before = self.settled_before.max(ticket.record + 1);
         if place > 0 {
             let passed = self.ring.get(place);
@@ -118,13 +114,13 @@ impl<P> Watermark<P> {
     /// How many records are handed out and not settled.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight
+        self.ring.iter().filter(|slot| !slot.settled).count()
     }
 
     /// Whether everything that was handed out is settled.
     #[cfg(test)]
     pub(crate) fn is_settled(&self) -> bool {
-        self.in_flight == 0
+        self.in_flight() == 0
     }
 }
 
