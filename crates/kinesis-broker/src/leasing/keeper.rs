@@ -57,6 +57,10 @@ pub(crate) struct Lease {
     id: u64,
     claim: Arc<Claim>,
     grasp: Arc<watch::Sender<Grasp>>,
+    /// What it was when it was last looked at: that is done for each record, and the lock is taken only where it has
+    /// changed since.
+    seen: Grasp,
+    changes: watch::Receiver<Grasp>,
     keeper: mpsc::UnboundedSender<Command>,
 }
 
@@ -74,8 +78,11 @@ impl Lease {
     }
 
     /// Whether records may be handed over, and checkpoints written, at this moment.
-    pub(crate) fn is_firm(&self) -> bool {
-        self.grasp.borrow().is_firm()
+    pub(crate) fn is_firm(&mut self) -> bool {
+        if self.changes.has_changed().unwrap_or(true) {
+            self.seen = *self.changes.borrow_and_update();
+        }
+        self.seen.is_firm()
     }
 
     /// Whether so long has passed since the last successful call that another may have had the lease.
@@ -160,14 +167,17 @@ impl Keeper {
     /// Keeps a lease whose acquisition was sent at `sent`.
     pub(crate) fn keep(&self, key: LeaseKey, holder: Holder, sent: Instant) -> Lease {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (grasp, _) = watch::channel(Grasp {
+        let seen = Grasp {
             deadline: sent + RELIED_ON,
             lost: false,
-        });
+        };
+        let (grasp, changes) = watch::channel(seen);
         let lease = Lease {
             id,
             claim: Arc::new(Claim { key, holder }),
             grasp: Arc::new(grasp),
+            seen,
+            changes,
             keeper: self.commands.clone(),
         };
         // Where the keeper is gone the lease simply runs out.

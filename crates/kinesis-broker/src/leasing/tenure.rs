@@ -114,7 +114,7 @@ impl Tenure {
     }
 
     /// Whether a record may be handed over at this moment.
-    pub(crate) fn is_firm(&self) -> bool {
+    pub(crate) fn is_firm(&mut self) -> bool {
         self.lease.is_firm()
     }
 

@@ -109,7 +109,7 @@ impl Kept {
 async fn a_grant_that_came_past_its_deadline_becomes_firm_with_its_first_renewal() {
     sleep(60 * SECOND).await;
     let kept = Kept::new();
-    let lease = kept.keep("0", LEASE + SECOND).await;
+    let mut lease = kept.keep("0", LEASE + SECOND).await;
     assert!(!lease.is_firm());
     let began = Instant::now();
     lease.firm().await;
@@ -120,7 +120,7 @@ async fn a_grant_that_came_past_its_deadline_becomes_firm_with_its_first_renewal
 #[tokio::test(start_paused = true)]
 async fn a_deadline_counts_from_the_sending_of_the_last_successful_renewal() {
     let kept = Kept::new();
-    let lease = kept.keep("0", Duration::ZERO).await;
+    let mut lease = kept.keep("0", Duration::ZERO).await;
     sleep(5 * SECOND).await;
     kept.store.fails.store(true, Ordering::Relaxed);
     sleep(2 * SECOND).await;
@@ -176,7 +176,7 @@ async fn leases_acquired_in_one_moment_are_renewed_all_through_the_period() {
         *windows.entry((at - began).as_millis() / 250).or_default() += 1;
     }
     assert!(windows.values().all(|count| *count <= 20), "{windows:?}");
-    assert!(leases.iter().all(Lease::is_firm));
+    assert!(leases.iter_mut().all(Lease::is_firm));
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +224,7 @@ async fn a_dropped_lease_is_renewed_no_more() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_stays_lost_and_is_renewed_no_more() {
     let kept = Kept::new();
-    let lease = kept.keep("0", Duration::ZERO).await;
+    let mut lease = kept.keep("0", Duration::ZERO).await;
     let store = &kept.store.inner;
     store.release(lease.key(), lease.holder()).await.unwrap();
     lease.lost().await;
