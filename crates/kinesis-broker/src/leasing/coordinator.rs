@@ -216,7 +216,9 @@ impl Coordinator {
                 }
                 Some((key, end)) = self.readers.ended() => self.ended(&key, end),
                 Some(listed) = self.under_way.join_next() => {
-                    self.listed(listed);
+                    if let Some(stream) = self.listed(listed) {
+                        stream.came_late();
+                    }
                     self.list_soon();
                 }
                 () = sleep_until(wake_at) => {
@@ -367,11 +369,19 @@ impl Coordinator {
         }
     }
 
-    fn listed(&mut self, listed: Result<Listed, JoinError>) {
+    /// Takes in what came of a listing; gives its stream.
+    fn listed(&mut self, listed: Result<Listed, JoinError>) -> Option<&mut Stream> {
         match listed {
-            Ok(listed) => self.streams[listed.index].listed(listed, &self.reports),
-            // Only a listing that panicked ends like this.
-            Err(error) => tracing::error!(%error, "a listing ended early"),
+            Ok(listed) => {
+                let stream = &mut self.streams[listed.index];
+                stream.listed(listed, &self.reports);
+                Some(stream)
+            }
+            // Nothing cancels a listing but the end of all, and one that panics says so by itself.
+            Err(error) => {
+                tracing::error!(%error, "a listing ended early");
+                None
+            }
         }
     }
 

@@ -165,12 +165,16 @@ impl Queue {
     }
 
     /// When there may be something to hand over that is not there now: the next record that is due to be tried again,
-    /// or, where it `may_gather`, the batch that has waited long enough.
-    pub(crate) fn wakes_at(&self, may_gather: bool) -> Option<Instant> {
+    /// or, where it `may_gather`, the batch that has waited long enough, which it has at once unless its reader
+    /// `reads_on`.
+    pub(crate) fn wakes_at(&self, may_gather: bool, reads_on: bool) -> Option<Instant> {
         let pause_ends = self.pausing.first_key_value().map(|((until, _), _)| *until);
         let gathering = self.gathering.as_ref();
         let gathering = gathering.filter(|_| may_gather && self.lanes.has_room());
-        let gathers_until = gathering.map(|gathering| gathering.until);
+        let gathers_until = gathering.map(|gathering| match reads_on {
+            true => gathering.until,
+            false => Instant::now().min(gathering.until),
+        });
         [pause_ends, gathers_until].into_iter().flatten().min()
     }
 

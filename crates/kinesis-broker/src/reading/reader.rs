@@ -48,6 +48,8 @@ pub(super) struct Reader {
     awaits_writing: bool,
     /// Each acknowledgement is in the store before the next record is handed over.
     awaits_each: bool,
+    /// There was something to hand over, and the lease was not firm.
+    is_held_up: bool,
     queue: Queue,
     in_flight: InFlight,
     /// What is left to do once everything that was read is settled.
@@ -125,6 +127,7 @@ impl Reader {
             moves: Moves::default(),
             limit: given.limit,
             awaits_writing: false,
+            is_held_up: false,
             awaits_each: concurrency.get() == 1
                 && given.terms.checkpoint_every.is_none()
                 && !sabotage::is(Sabotage::AwaitsNothing),
@@ -199,6 +202,7 @@ impl Reader {
         if order == Order::HandOver && sabotage::is(Sabotage::DropsReadAhead) {
             self.queue.drop_read_ahead();
         }
+        self.is_held_up = false;
         if !self.moves.is_asked() {
             self.hand_over(order);
         }
@@ -236,20 +240,26 @@ impl Reader {
 
     /// Whether, ordered to leave, nothing has to be settled first.
     fn is_quiet(&self, order: Order) -> bool {
-        let is_done = self.in_flight.is_empty() && !self.queue.has_to_settle(order);
+        // What was forgotten for the sake of the tip is handled again unless the tip is written.
+        let awaits_tip = self.moves.awaits_tip() && self.last.is_none();
+        let is_done = self.in_flight.is_empty() && !awaits_tip && !self.queue.has_to_settle(order);
         is_done || sabotage::is(Sabotage::ReleaseBeforeSettle)
     }
 
-    fn may_hand_over(&mut self) -> bool {
+    /// Whether nothing is handed over before the store has answered.
+    fn awaits_the_store(&mut self) -> bool {
         self.awaits_writing &= !self.tenure.is_written();
-        let awaits = self.awaits_writing || (self.awaits_each && self.tenure.is_writing());
-        !awaits && self.tenure.is_firm()
+        self.awaits_writing || (self.awaits_each && self.tenure.is_writing())
     }
 
     /// Hands over what may be handed over at this moment.
     fn hand_over(&mut self, order: Order) {
         self.queue.wake();
-        if !self.queue.has_next(order) || !self.may_hand_over() {
+        if !self.queue.has_next(order) || self.awaits_the_store() {
+            return;
+        }
+        self.is_held_up = !self.tenure.is_firm();
+        if self.is_held_up {
             return;
         }
         while let Some(next) = self.queue.next(order) {
@@ -309,14 +319,15 @@ impl Reader {
     /// Waits until something comes about.
     async fn wait(&mut self, order: Order) -> Woken {
         let is_moving = self.moves.is_asked();
-        let has_next = !is_moving && self.queue.has_next(order);
-        let firm = (has_next && !self.tenure.is_firm()).then(|| self.tenure.firm());
-        let may_gather = order == Order::Read && self.may_hand_over();
+        // What was seen when records were to be handed over counts, though it may have changed since on another thread.
+        let firm = self.is_held_up.then(|| self.tenure.firm());
+        let reads_on = !is_moving && (order == Order::Read || self.moves.awaits_tip());
+        let appetite = self.queue.appetite().filter(|_| reads_on);
+        let may_gather = order == Order::Read && !self.is_held_up && !self.awaits_the_store();
         // A move waits for handlers alone: a time at which nothing could be done would be looked at again and again once
         // it has come.
-        let look_at = self.queue.wakes_at(may_gather).filter(|_| !is_moving);
-        let reads_on = order == Order::Read && !is_moving;
-        let appetite = self.queue.appetite().filter(|_| reads_on);
+        let look_at = self.queue.wakes_at(may_gather, appetite.is_some());
+        let look_at = look_at.filter(|_| !is_moving);
         let Self {
             tenure,
             cursor,
@@ -336,13 +347,14 @@ impl Reader {
                 Woken::Limit
             },
             Some(seek) = seeks.recv() => Woken::Seek(seek),
-            progress = tenure.progress() => Woken::Progress(progress),
+            // Before the store, which may always have something to say: the next read is begun here.
             Some(event) = async {
                 match appetite {
                     Some(appetite) => Some(cursor.next(appetite).await),
                     None => None,
                 }
             } => Woken::Read(event),
+            progress = tenure.progress() => Woken::Progress(progress),
             () = async {
                 match firm {
                     Some(firm) => firm.await,
@@ -452,6 +464,10 @@ impl Reader {
     /// Another instance has the lease: handlers still run to their ends, without effect.
     async fn lose(&mut self) -> End {
         self.shared.lost.cancel();
+        // Nobody is to wait, until handlers return, for a move that cannot come about.
+        self.moves = Moves::default();
+        self.seeks.close();
+        while self.seeks.try_recv().is_ok() {}
         if !self.in_flight.is_empty() {
             let _ = self.notices.send(Notice::Lost(self.tenure.key().clone()));
         }
@@ -491,7 +507,8 @@ impl Reader {
     /// Tries once to write the settled position. After a failure reading goes on, and whatever is awaited next
     /// tries again beside it.
     async fn try_to_write(&mut self) -> Option<End> {
-        if !self.tenure.is_writing() {
+        // A lease that is not firm may stay so for as long as the store is out of reach.
+        if !self.tenure.is_writing() || !self.tenure.is_firm() {
             return None;
         }
         tokio::select! {

@@ -49,6 +49,11 @@ impl Moves {
         Some((to, position, checkpoint))
     }
 
+    /// Whether the shard is to be opened at the tip, which is to be written then.
+    pub(crate) fn awaits_tip(&self) -> bool {
+        self.awaits_tip
+    }
+
     pub(crate) fn opened_at_the_tip(&mut self) {
         self.awaits_tip = false;
     }

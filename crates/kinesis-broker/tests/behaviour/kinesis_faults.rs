@@ -1,11 +1,18 @@
 //! DESIGN §8, the lines on Kinesis: what goes wrong with the service, and what is seen of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kinesis_broker::Prefetch;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use kinesis_broker::{KinesisBroker, Prefetch};
 use kinesis_sim::{Fault, KinesisSim, Operation};
 use lease_core::{Checkpoint, LeaseKey, LeaseStore as _};
-use tokio::time::{Instant, sleep};
+use rstream::{AppInfo, Context, Handle, HandlerOutcome, RustStream, subscriber};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::{
     Call, Fleet, Logs, STREAM, ack, ack_after, from_the_start, shard, until, within,
@@ -411,4 +418,72 @@ async fn five_thousand_shards_are_listed_within_a_period_and_in_batches() {
     assert_eq!(now.2, singles);
     assert_eq!(fleet.sim.calls(Operation::GetShardIterator), free as u64);
     assert!(instance.errors().is_empty());
+}
+
+/// Panics at the first call.
+#[derive(Debug)]
+struct PanicsOnce {
+    inner: SharedHttpClient,
+    has_panicked: AtomicBool,
+}
+
+impl HttpClient for PanicsOnce {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        let is_first = !self.has_panicked.swap(true, Ordering::Relaxed);
+        assert!(!is_first, "the connector is out of order");
+        self.inner.http_connector(settings, components)
+    }
+}
+
+/// Tells of each value.
+struct Tells(mpsc::UnboundedSender<u64>);
+
+impl Handle<u64> for Tells {
+    async fn handle(&self, value: &u64, _: &(), _: &mut Context<'_>) -> Result<(), HandlerOutcome> {
+        self.0.send(*value).map_err(|_| HandlerOutcome::retry())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connector_that_panics_under_a_listing_is_one_failure_more() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put(&shard(0), 7);
+    let config = fleet.sim.sdk_config();
+    let panics = PanicsOnce {
+        inner: config.http_client().expect("the simulation's"),
+        has_panicked: AtomicBool::new(false),
+    };
+    let config = config
+        .into_builder()
+        .http_client(SharedHttpClient::new(panics))
+        .build();
+    let broker = KinesisBroker::from_config(&config).owner_id("a").seed(1);
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let app = RustStream::new(AppInfo::new("inventory", "0.1.0")).with_broker(broker, |b| {
+        b.include(subscriber(from_the_start(STREAM), Tells(tell)).build());
+    });
+    let running = timeout(60 * SECOND, app.start())
+        .await
+        .expect("it starts")
+        .expect("it starts");
+    let first = timeout(60 * SECOND, told.recv()).await;
+    assert_eq!(first.expect("it is read"), Some(7));
+    running.shutdown().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_comes_late_counts_and_is_not_made_again_at_once() {
+    let fleet = Fleet::of_shards(1);
+    let slow = Fault::delay(Duration::from_millis(1_200)).on(Operation::ListShards);
+    fleet.sim.inject(slow.always());
+    let a = fleet.instance("a").start().await;
+    let listed = fleet.sim.calls(Operation::ListShards);
+    sleep(30 * SECOND).await;
+    let listed = fleet.sim.calls(Operation::ListShards) - listed;
+    assert!((9..=11).contains(&listed), "{listed}");
+    a.stop().await;
 }

@@ -1,15 +1,17 @@
 //! One stream, as the last complete listing showed it and the lease states after it.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use lease_core::{LeaseKey, LeaseState};
 use rstream::broker::{Reports, Source as _};
 use tokio::sync::{Semaphore, watch};
 
 use super::readers::{Phase, Readers};
-use crate::error::ServiceError;
+use crate::error::{ServiceError, ServiceErrorKind};
 use crate::leasing::balance::{Claim, Shard};
 use crate::leasing::lineage::{History, Lineage, Listing, ShardInfo, Standing, Start, Warning};
 use crate::reading::assignment::Terms;
@@ -40,6 +42,8 @@ pub(super) struct Stream {
     start: Start,
     history: History,
     is_under_way: bool,
+    /// A listing came too late for the turn that began it, and counts for the next one.
+    is_fresh: bool,
     /// A listing has succeeded or failed.
     was_tried: bool,
     /// A listing has succeeded or failed, and what follows from it is done.
@@ -72,6 +76,7 @@ impl Stream {
             start: stream.start(),
             history: History::default(),
             is_under_way: false,
+            is_fresh: false,
             was_tried: false,
             had_its_turn: false,
             keys: Vec::new(),
@@ -84,18 +89,20 @@ impl Stream {
         *self.leases == *key.stream()
     }
 
-    /// The listing of this stream's shards, unless one is under way.
+    /// The listing of this stream's shards, unless one is under way or has just come late.
     pub(super) fn list(
         &mut self,
         index: usize,
         service: &Service,
     ) -> Option<impl Future<Output = Listed> + Send + 'static> {
-        if std::mem::replace(&mut self.is_under_way, true) {
+        if std::mem::take(&mut self.is_fresh) || std::mem::replace(&mut self.is_under_way, true) {
             return None;
         }
         let (service, name, start) = (service.clone(), Arc::clone(&self.name), self.start);
         Some(async move {
-            let shards = service.list_shards(&name, start).await;
+            // What a connector or a provider of credentials panics with is one failure more: the stream is listed again.
+            let listing = AssertUnwindSafe(service.list_shards(&name, start)).catch_unwind();
+            let shards = listing.await.unwrap_or_else(|_| Err(panicked()));
             Listed { index, shards }
         })
     }
@@ -117,6 +124,11 @@ impl Stream {
                 source,
             }),
         }
+    }
+
+    /// Notes that the listing which was just taken in came after its turn.
+    pub(super) fn came_late(&mut self) {
+        self.is_fresh = true;
     }
 
     /// Notes that a listing of all streams is over.
@@ -253,4 +265,10 @@ fn warn(stream: &str, shard: &str, warning: &Warning) {
             "the checkpoint belongs to an earlier stream of this name; reading from the oldest record (TRIM_HORIZON)"
         ),
     }
+}
+
+fn panicked() -> ServiceError {
+    let said = "the call panicked".to_owned();
+    let kind = ServiceErrorKind::Unavailable;
+    ServiceError::new("ListShards", kind, said.clone(), said.into())
 }

@@ -11,12 +11,16 @@ use crate::reading::feed::{Budget, Shard};
 const PAUSE: Duration = Duration::from_secs(1);
 
 fn queue_of(concurrency: usize, batch: Option<BatchLimits>, prefetch: Prefetch) -> Queue {
+    queue_on(Budget::new(prefetch), concurrency, batch)
+}
+
+fn queue_on(budget: Budget, concurrency: usize, batch: Option<BatchLimits>) -> Queue {
     let shard = Shard {
         stream: "inventory".into(),
         id: "shardId-000000000000".into(),
         hash_keys: None,
     };
-    let feed = Feed::new(Budget::new(prefetch), shard, None);
+    let feed = Feed::new(budget, shard, None);
     let concurrency = NonZeroUsize::new(concurrency).unwrap();
     Queue::new(feed, concurrency, batch, Seeker::default())
 }
@@ -115,7 +119,7 @@ async fn what_failed_comes_again_after_its_pause_and_before_what_is_newer() {
     let first = next(&mut queue);
     failed(&mut queue, first);
     assert!(!queue.has_next(Order::Read));
-    assert_eq!(queue.wakes_at(true), Some(Instant::now() + PAUSE));
+    assert_eq!(queue.wakes_at(true, true), Some(Instant::now() + PAUSE));
 
     advance(PAUSE - Duration::from_millis(1)).await;
     queue.wake();
@@ -123,7 +127,7 @@ async fn what_failed_comes_again_after_its_pause_and_before_what_is_newer() {
     advance(Duration::from_millis(1)).await;
     queue.wake();
     assert_eq!(numbers(&next(&mut queue)), [1]);
-    assert_eq!(queue.wakes_at(true), None);
+    assert_eq!(queue.wakes_at(true, true), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,8 +181,8 @@ async fn a_batch_is_handed_over_full_or_when_it_has_waited_or_when_no_more_comes
 
     assert!(queue.next(Order::Read).is_none(), "it gathers");
     let waits_until = Instant::now() + PAUSE;
-    assert_eq!(queue.wakes_at(true), Some(waits_until));
-    assert_eq!(queue.wakes_at(false), None);
+    assert_eq!(queue.wakes_at(true, true), Some(waits_until));
+    assert_eq!(queue.wakes_at(false, true), None);
     advance(PAUSE).await;
     let waited = next(&mut queue);
     assert_eq!(numbers(&waited), [4]);
@@ -190,6 +194,20 @@ async fn a_batch_is_handed_over_full_or_when_it_has_waited_or_when_no_more_comes
     queue.end();
     assert_eq!(queue.appetite(), None);
     assert_eq!(numbers(&next(&mut queue)), [5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_waits_for_no_more_once_other_shards_have_left_no_room_to_read_on() {
+    let limits = BatchLimits::new(NonZeroUsize::new(10).unwrap(), Duration::MAX);
+    let budget = Budget::new(Prefetch::default().total_bytes(4));
+    let [mut gathers, mut other] = [(); 2].map(|()| queue_on(budget.clone(), 1, Some(limits)));
+    read(&mut gathers, 1, &["a"]);
+    assert!(gathers.next(Order::Read).is_none());
+    assert!(gathers.wakes_at(true, gathers.appetite().is_some()) > Some(Instant::now()));
+    read(&mut other, 1, &["a"]);
+    assert_eq!(gathers.appetite(), None);
+    assert_eq!(gathers.wakes_at(true, false), Some(Instant::now()));
+    assert_eq!(numbers(&next(&mut gathers)), [1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +247,7 @@ async fn what_is_forgotten_neither_comes_again_nor_moves_anything() {
     queue.clear();
     assert!(queue.is_drained() && !queue.has_next(Order::Read));
     assert_eq!(
-        (queue.wakes_at(true), queue.has_to_settle(Order::Stop)),
+        (queue.wakes_at(true, true), queue.has_to_settle(Order::Stop)),
         (None, false)
     );
     read(&mut queue, 7, &["a", "b"]);

@@ -176,12 +176,79 @@ async fn a_handler_that_moves_to_the_tip_keeps_no_hand_over_waiting() {
     until("both are in hand", async || fleet.seen().len() == 2).await;
     let began = Instant::now();
     let b = fleet.instance("b").start().await;
-    until(
-        "b reads one of them on, from its first record",
-        async || fleet.seen().iter().any(|seen| seen.owner == "b"),
-    )
+    let mut of_b = Vec::new();
+    until("b has one of them", async || {
+        for n in 0..2 {
+            if fleet.owner(&shard(n)).await == "b" {
+                of_b = vec![shard(n)];
+            }
+        }
+        !of_b.is_empty()
+    })
     .await;
     assert!(began.elapsed() < 10 * SECOND, "{:?}", began.elapsed());
+    fleet.put(&of_b[0], 1);
+    until("b reads it on", async || fleet.values().contains(&1)).await;
+    let by_b = fleet.seen().into_iter().filter(|seen| seen.owner == "b");
+    assert_eq!(
+        by_b.map(|seen| seen.value).collect::<Vec<_>>(),
+        [1],
+        "the move came about"
+    );
     a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn told_to_stop_before_the_tip_is_known_a_shard_is_written_there_and_nothing_comes_again() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put_key("stuck", 0);
+    for value in 1..4 {
+        fleet.put_key("k", value);
+    }
+    let a = fleet
+        .instance("a")
+        .handler(|seen| match seen.value {
+            0 => say(HandlerOutcome::retry_after(HOUR)),
+            _ => ack(),
+        })
+        .streams([read_often().concurrency(2)])
+        .start()
+        .await;
+    fleet.until_handled(3).await;
+    let slow = Fault::delay(5 * SECOND).on(Operation::GetShardIterator);
+    fleet.sim.inject(slow);
+    let moved = timeout(SECOND, a.seek(StartPosition::latest())).await;
+    assert!(moved.is_err(), "it is on its way: {moved:?}");
+    a.stop().await;
+    let b = fleet.instance("b").start().await;
+    fleet.put_key("k", 4);
+    until("what is new comes", async || fleet.values().contains(&4)).await;
+    assert_eq!(fleet.values(), [0, 1, 2, 3, 4]);
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asked_for_a_move_of_a_shard_that_is_lost_meanwhile_hears_so_at_once() {
+    let fleet = Fleet::of_shards(1);
+    fleet.put(&shard(0), 0);
+    let a = fleet
+        .instance("a")
+        .handler(|seen| ack_after(if seen.owner == "a" { HOUR } else { MILLI }))
+        .start()
+        .await;
+    until("it is in hand", async || fleet.seen().len() == 1).await;
+    let lost = async {
+        sleep(SECOND).await;
+        fleet.store.partition("a");
+        let b = fleet.instance("b").start().await;
+        until("b has it", async || fleet.owner(&shard(0)).await == "b").await;
+        fleet.store.recover();
+        b
+    };
+    let both = async { tokio::join!(a.seek(StartPosition::trim_horizon()), lost) };
+    let (moved, b) = timeout(120 * SECOND, both).await.expect("it resolves");
+    assert_eq!(not_moved(&moved), [shard(0)]);
+    a.kill();
     b.stop().await;
 }
