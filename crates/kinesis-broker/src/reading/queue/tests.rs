@@ -1,3 +1,5 @@
+//! What is handed over when, by itself, and what it moves.
+
 use std::time::Duration;
 
 use aws_sdk_kinesis::primitives::Blob;
