@@ -150,7 +150,7 @@ impl Service {
                 return Ok(shards);
             }
         }
-        Err(malformed(
+        Err(unavailable(
             "ListShards",
             format!("the listing of {stream} has no end after {PAGES} pages"),
         ))
@@ -197,7 +197,7 @@ impl Service {
                 iterator,
                 answered_at: date.get(),
             }),
-            None => Err(malformed(
+            None => Err(unavailable(
                 "GetShardIterator",
                 "the answer has no iterator".to_owned(),
             )),
@@ -253,7 +253,7 @@ fn put_results(
 ) -> Result<Vec<Result<Published, ServiceError>>, ServiceError> {
     if results.len() != sent {
         let said = format!("the answer is of {} records out of {sent}", results.len());
-        return Err(malformed(PUT_RECORDS, said));
+        return Err(unavailable(PUT_RECORDS, said));
     }
     Ok(results.into_iter().map(put_result).collect())
 }
@@ -296,7 +296,8 @@ fn shard_info(shard: Shard) -> ShardInfo {
     }
 }
 
-fn malformed(operation: &'static str, said: String) -> ServiceError {
+/// A failure that the SDK knows nothing of, and that may pass by itself.
+pub(crate) fn unavailable(operation: &'static str, said: String) -> ServiceError {
     let source = said.clone().into();
     ServiceError::new(operation, ServiceErrorKind::Unavailable, said, source)
 }

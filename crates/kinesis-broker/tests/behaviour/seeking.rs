@@ -54,6 +54,21 @@ fn not_moved(result: &Result<(), AppError>) -> Vec<String> {
     shards.clone()
 }
 
+/// Waits until an instance has one of two shards: which.
+async fn until_one_is_of(fleet: &Fleet, owner: &str) -> String {
+    let mut held = None;
+    until(format_args!("{owner} has one"), async || {
+        for shard in [shard(0), shard(1)] {
+            if fleet.owner(&shard).await == owner {
+                held = Some(shard);
+            }
+        }
+        held.is_some()
+    })
+    .await;
+    held.unwrap()
+}
+
 /// An instance beside `b`, once each of them has one of two shards: the one that `a` holds comes first.
 async fn beside_another(fleet: &Fleet, a: &Instance) -> (Instance, [String; 2]) {
     assert!(a.errors().is_empty());
@@ -507,16 +522,7 @@ async fn a_shard_that_is_being_handed_over_is_moved_first_and_goes_on_there_else
     // By now one of the two is on its way to b, behind its handler.
     sleep(6 * SECOND).await;
     a.seek(StartPosition::latest()).await.unwrap();
-    let mut of_b = String::new();
-    until("b has it", async || {
-        for shard in [shard(0), shard(1)] {
-            if fleet.owner(&shard).await == "b" {
-                of_b = shard;
-            }
-        }
-        !of_b.is_empty()
-    })
-    .await;
+    let of_b = until_one_is_of(&fleet, "b").await;
     fleet.put(&of_b, 25);
     until("b reads it on", async || fleet.values().contains(&25)).await;
     let told: Vec<_> = (fleet.seen_of(&of_b).iter())

@@ -11,14 +11,14 @@ use rstream::broker::{Reports, Source as _};
 use tokio::sync::{Semaphore, watch};
 
 use super::readers::{Phase, Readers};
-use crate::error::{ServiceError, ServiceErrorKind};
+use crate::error::ServiceError;
 use crate::leasing::balance::{Claim, Shard};
 use crate::leasing::lineage::{History, Lineage, Listing, ShardInfo, Standing, Start, Warning};
 use crate::reading::assignment::Terms;
 use crate::reading::feed::Budget;
 use crate::reading::handling::Handling;
 use crate::sabotage::{self, Sabotage};
-use crate::service::Service;
+use crate::service::{Service, unavailable};
 use crate::{KinesisError, KinesisStream};
 
 /// Readers of one stream that acquire and open their shards at once. At 5,000 shards and 20 ms a call, three
@@ -102,7 +102,9 @@ impl Stream {
         Some(async move {
             // What a connector or a provider of credentials panics with is one failure more: the stream is listed again.
             let listing = AssertUnwindSafe(service.list_shards(&name, start)).catch_unwind();
-            let shards = listing.await.unwrap_or_else(|_| Err(panicked()));
+            let shards = listing
+                .await
+                .unwrap_or_else(|_| Err(unavailable("ListShards", "the call panicked".to_owned())));
             Listed { index, shards }
         })
     }
@@ -265,10 +267,4 @@ fn warn(stream: &str, shard: &str, warning: &Warning) {
             "the checkpoint belongs to an earlier stream of this name; reading from the oldest record (TRIM_HORIZON)"
         ),
     }
-}
-
-fn panicked() -> ServiceError {
-    let said = "the call panicked".to_owned();
-    let kind = ServiceErrorKind::Unavailable;
-    ServiceError::new("ListShards", kind, said.clone(), said.into())
 }

@@ -119,9 +119,8 @@ async fn a_record_that_waits_for_the_one_before_it_of_its_key_is_forgotten_by_a_
     a.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shard_whose_lease_is_lost_is_not_moved_though_a_handler_of_it_still_runs() {
-    let fleet = Fleet::of_shards(1);
+/// An instance that has a record in hand, which anybody else is done with at once.
+async fn in_hand_for_an_hour(fleet: &Fleet) -> Instance {
     fleet.put(&shard(0), 0);
     let a = fleet
         .instance("a")
@@ -129,6 +128,13 @@ async fn a_shard_whose_lease_is_lost_is_not_moved_though_a_handler_of_it_still_r
         .start()
         .await;
     until("it is in hand", async || fleet.seen().len() == 1).await;
+    a
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_whose_lease_is_lost_is_not_moved_though_a_handler_of_it_still_runs() {
+    let fleet = Fleet::of_shards(1);
+    let a = in_hand_for_an_hour(&fleet).await;
     fleet.store.partition("a");
     let b = fleet.instance("b").start().await;
     until("b has it", async || fleet.owner(&shard(0)).await == "b").await;
@@ -176,18 +182,9 @@ async fn a_handler_that_moves_to_the_tip_keeps_no_hand_over_waiting() {
     until("both are in hand", async || fleet.seen().len() == 2).await;
     let began = Instant::now();
     let b = fleet.instance("b").start().await;
-    let mut of_b = Vec::new();
-    until("b has one of them", async || {
-        for n in 0..2 {
-            if fleet.owner(&shard(n)).await == "b" {
-                of_b = vec![shard(n)];
-            }
-        }
-        !of_b.is_empty()
-    })
-    .await;
+    let of_b = until_one_is_of(&fleet, "b").await;
     assert!(began.elapsed() < 10 * SECOND, "{:?}", began.elapsed());
-    fleet.put(&of_b[0], 1);
+    fleet.put(&of_b, 1);
     until("b reads it on", async || fleet.values().contains(&1)).await;
     let by_b = fleet.seen().into_iter().filter(|seen| seen.owner == "b");
     assert_eq!(
@@ -231,13 +228,7 @@ async fn told_to_stop_before_the_tip_is_known_a_shard_is_written_there_and_nothi
 #[tokio::test(start_paused = true)]
 async fn who_asked_for_a_move_of_a_shard_that_is_lost_meanwhile_hears_so_at_once() {
     let fleet = Fleet::of_shards(1);
-    fleet.put(&shard(0), 0);
-    let a = fleet
-        .instance("a")
-        .handler(|seen| ack_after(if seen.owner == "a" { HOUR } else { MILLI }))
-        .start()
-        .await;
-    until("it is in hand", async || fleet.seen().len() == 1).await;
+    let a = in_hand_for_an_hour(&fleet).await;
     let lost = async {
         sleep(SECOND).await;
         fleet.store.partition("a");
