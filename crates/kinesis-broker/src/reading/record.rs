@@ -62,8 +62,8 @@ impl RecordInfo {
     /// handed over is forgotten, the move is written to the lease store, and then the shard is read on from there.
     ///
     /// The handler's outcome counts as ever, but for a record that is to be retried, which is forgotten too. Other
-    /// shards are not moved. Where the shard goes to another instance before the move is written, it does not come about. In a
-    /// [`TestApp`](rstream::testing::TestApp) it does nothing.
+    /// shards are not moved. Where the shard has gone to another instance before the move is written, it does not come
+    /// about. In rstream's `TestApp` it does nothing.
     ///
     /// See [`StartPosition::in_shard`] for moves from outside.
     pub fn seek(&self, position: StartPosition) {
